@@ -1,0 +1,115 @@
+"""Where keys and values lie: block geometry, one tensor pair a layer group, and how many blocks fit.
+
+The layout is a contract between every back end, kernel and tier:
+
+    k, v     [L, num_blocks, H_kv, BLOCK_SIZE, D]   in `dtype` (float32, float16, bfloat16, or int8)
+    k_scale, v_scale   [L, num_blocks, H_kv, BLOCK_SIZE] float32, only for int8: one scale a token and head
+
+contiguous, on the device of the model. L counts the layers of one group: layers that see the whole context are one
+group, layers with the same sliding window another. Each group has block ids, block tables and slots of its own.
+
+A *slot* is `block * BLOCK_SIZE + offset`; slot -1 means "do not store". Position p of a sequence lies in entry
+`p // BLOCK_SIZE` of its block table at offset `p % BLOCK_SIZE`. One (block, head) is a contiguous [BLOCK_SIZE, D]
+tile, which is what both a CPU core and a Triton program read at a time. Block 0 is an ordinary block.
+
+Keys are stored after rotary embedding. int8: scale = absmax / 127 over a token's head, value = round(x / scale).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from inglenook.engine.models.spec import ModelSpec
+
+if TYPE_CHECKING:
+    import torch
+
+BLOCK_SIZE = 16
+
+KVDtype = Literal["float32", "float16", "bfloat16", "int8"]
+_BYTES: dict[KVDtype, int] = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
+_SCALE_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class KVGroup:
+    """Layers that share a block table: their indices in the model, and their window (0 = the whole context)."""
+
+    layers: tuple[int, ...]
+    window: int
+    num_kv_heads: int
+    head_size: int
+    dtype: KVDtype
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of one block over all layers of the group, keys and values together."""
+        per_head = self.head_size * _BYTES[self.dtype] + (_SCALE_BYTES if self.dtype == "int8" else 0)
+        return 2 * len(self.layers) * self.num_kv_heads * BLOCK_SIZE * per_head
+
+
+def kv_groups(spec: ModelSpec, dtype: KVDtype) -> tuple[KVGroup, ...]:
+    """Group the layers of a model by their window, full context first."""
+    windows = sorted(set(spec.sliding_windows))
+    return tuple(
+        KVGroup(
+            tuple(i for i, w in enumerate(spec.sliding_windows) if w == window),
+            window,
+            spec.num_kv_heads,
+            spec.head_size,
+            dtype,
+        )
+        for window in windows
+    )
+
+
+def num_blocks_for(tokens: int) -> int:
+    """Blocks that hold `tokens` tokens of one sequence."""
+    return -(-tokens // BLOCK_SIZE)
+
+
+@dataclass(slots=True)
+class KVTensors:
+    """The tensors of one group, laid out as the module's docstring says; scales are None unless int8."""
+
+    group: KVGroup
+    k: torch.Tensor
+    v: torch.Tensor
+    k_scale: torch.Tensor | None = None
+    v_scale: torch.Tensor | None = None
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks allocated."""
+        return int(self.k.shape[1])
+
+    def copy_blocks(self, pairs: list[tuple[int, int]]) -> None:
+        """Copy whole blocks (source, destination) in every layer of the group."""
+        if not pairs:
+            return
+        source, destination = [s for s, _ in pairs], [d for _, d in pairs]
+        for tensor in (self.k, self.v, self.k_scale, self.v_scale):
+            if tensor is not None:
+                tensor[:, destination] = tensor[:, source]
+
+
+def allocate_kv(group: KVGroup, num_blocks: int, device: str = "cpu") -> KVTensors:
+    """Allocate the tensors of one group. Float contents are NaN until written, so that a stale read shows."""
+    import torch
+
+    shape = (len(group.layers), num_blocks, group.num_kv_heads, BLOCK_SIZE, group.head_size)
+    dtype: torch.dtype = getattr(torch, group.dtype)
+    if group.dtype == "int8":
+        return KVTensors(
+            group,
+            torch.zeros(shape, dtype=dtype, device=device),
+            torch.zeros(shape, dtype=dtype, device=device),
+            torch.full(shape[:-1], torch.nan, dtype=torch.float32, device=device),
+            torch.full(shape[:-1], torch.nan, dtype=torch.float32, device=device),
+        )
+    return KVTensors(
+        group,
+        torch.full(shape, torch.nan, dtype=dtype, device=device),
+        torch.full(shape, torch.nan, dtype=dtype, device=device),
+    )

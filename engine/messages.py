@@ -1,0 +1,81 @@
+"""Messages between an `EngineClient` and the engine, the same in both homes.
+
+A client gives every command a new id; each event carries the id of the command that it answers. In this process they
+are handed over as objects, to and from a child process as msgpack frames (`frames.py`). `EngineCore.post` takes
+commands from any thread; events leave through the `emit` callable the core was made with, on the core's own thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from inglenook.engine.request import Event, LoadOptions, Request
+
+
+@dataclass(frozen=True, slots=True)
+class LoadModel:
+    """Load the GGUF file or safetensors folder at `path` into `slot`, in place of what is there."""
+
+    id: int
+    slot: str
+    path: str
+    options: LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadModel:
+    """Empty a slot; requests open in it end with finish_reason "cancelled". Answered by `Unloaded`."""
+
+    id: int
+    slot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Answer a request."""
+
+    id: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the request or load with id `target`; has no answer of its own, and none is needed if it has ended."""
+
+    id: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetStats:
+    """Answered by one `Stats`."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """Cancel everything, free everything and stop."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A snapshot of the engine: flat names to numbers, and each slot's `Loaded` facts by the slots' names."""
+
+    values: dict[str, float]
+    slots: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Sent by the child every second with id 0; `progress` counts steps and load pieces, so a hang shows."""
+
+    progress: int
+
+
+Command = LoadModel | UnloadModel | Submit | Cancel | GetStats | Shutdown
+Answer = Event | Stats | Heartbeat
+Emit = Callable[[int, Answer], None]

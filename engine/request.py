@@ -1,0 +1,207 @@
+"""Requests to the engine and the events it answers with: frozen, validated, plain values.
+
+Everything here crosses the process boundary as msgpack, so there is no behaviour and nothing of torch. One request
+is answered by any number of `TokenText` and then exactly one `Finished` or `Failed`; a load by any number of
+`LoadProgress` and then exactly one `Loaded` or `Failed`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from inglenook.engine.errors import InvalidRequestError
+
+FinishReason = Literal["stop", "length", "cancelled", "error"]
+
+MAX_STOP_STRINGS = 64
+MAX_STOP_LENGTH = 1024
+
+
+def _check(name: str, value: object, ok: bool, allowed: str) -> None:
+    if not ok:
+        raise InvalidRequestError(f"{name} must be {allowed}, got {value!r}.")
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingParams:
+    """How the next token is chosen and when a completion ends.
+
+    `temperature` below 1e-5 is greedy: the arg-max, ties by the lowest id. `top_k` 0, `top_p` 1 and `min_p` 0 are
+    off. `seed` None lets the engine draw one, which it reports in `Finished`. `max_tokens` None means "to the end
+    of the context"; 0 is legal and only prefills.
+
+    Raises:
+        InvalidRequestError: a value is out of range; the message has its name, the value and the range.
+    """
+
+    max_tokens: int | None = None
+    temperature: float = 0.7
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+
+    def __post_init__(self) -> None:
+        m = self.max_tokens
+        _check("max_tokens", m, m is None or (_is_int(m) and 0 <= m < 2**31), "a whole number >= 0")
+        t = self.temperature
+        _check("temperature", t, _is_real(t) and 0 <= t <= 100, "a number from 0 to 100")
+        _check(
+            "top_k",
+            self.top_k,
+            _is_int(self.top_k) and 0 <= self.top_k < 2**31,
+            "a whole number >= 0 (0 is off)",
+        )
+        _check(
+            "top_p",
+            self.top_p,
+            _is_real(self.top_p) and 0 < self.top_p <= 1,
+            "a number above 0 and at most 1",
+        )
+        _check(
+            "min_p", self.min_p, _is_real(self.min_p) and 0 <= self.min_p < 1, "a number from 0 to below 1"
+        )
+        s = self.seed
+        _check("seed", s, s is None or (_is_int(s) and 0 <= s < 2**63), "a whole number from 0 to 2^63 - 1")
+        _check(
+            "stop", len(self.stop), len(self.stop) <= MAX_STOP_STRINGS, f"at most {MAX_STOP_STRINGS} strings"
+        )
+        for text in self.stop:
+            _check("stop", text, isinstance(text, str) and 0 < len(text) <= MAX_STOP_LENGTH,
+                   f"non-empty strings of at most {MAX_STOP_LENGTH} characters")  # fmt: skip
+        for token in self.stop_token_ids:
+            _check("stop_token_ids", token, _is_int(token) and 0 <= token < 2**31, "token ids >= 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One prompt for the model in a slot: exactly one of chat messages, raw text, or token ids.
+
+    `messages` are dictionaries with the keys "role" ("system", "user" or "assistant") and "content"; the model's
+    own chat template renders them. `prompt` is encoded as it is, as ordinary text. `prompt_token_ids` are used as
+    they are.
+
+    Raises:
+        InvalidRequestError: none or several kinds of prompt, or a message without role or content.
+    """
+
+    messages: tuple[dict[str, str], ...] | None = None
+    prompt: str | None = None
+    prompt_token_ids: tuple[int, ...] | None = None
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    slot: str = "chat"
+
+    def __post_init__(self) -> None:
+        given = [n for n in ("messages", "prompt", "prompt_token_ids") if getattr(self, n) is not None]
+        if len(given) != 1:
+            raise InvalidRequestError(
+                f"a request needs exactly one of messages, prompt, prompt_token_ids; got {', '.join(given) or 'none'}."
+            )
+        if self.messages is not None and not self.messages:
+            raise InvalidRequestError("messages must hold at least one message, got 0.")
+        for message in self.messages or ():
+            role, content = message.get("role"), message.get("content")
+            if role not in ("system", "user", "assistant") or not isinstance(content, str):
+                raise InvalidRequestError(
+                    f"each message needs a role (system, user or assistant) and text content, got role {role!r}."
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """How to load a model into a slot.
+
+    `backend` is "auto", "reference", "torch-cpu" or the name of a later back end. `context_length` None takes the
+    model's own, reduced (with a notice in `Loaded`) when its KV cache would not fit. `num_threads` None takes the
+    physical cores, less one when there are more than four.
+    """
+
+    backend: str = "auto"
+    context_length: int | None = None
+    num_threads: int | None = None
+    max_step_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("context_length", "num_threads", "max_step_tokens"):
+            value = getattr(self, name)
+            _check(
+                name, value, value is None or (_is_int(value) and 1 <= value < 2**31), "a whole number >= 1"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenText:
+    """A piece of the reply: whole code points, and the token ids that completed since the last piece."""
+
+    text: str
+    token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The end of a reply. Times are in seconds; `ttft_s` is None without a token, `tpot_s` without a second one."""
+
+    finish_reason: FinishReason
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    ttft_s: float | None
+    tpot_s: float | None
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The end of a request or load that could not be completed: an error class of `errors` and its sentence."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How far a load is: `stage` in plain words, `done` of `total` bytes of weights."""
+
+    stage: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A model stands in its slot. Sizes in bytes; `notices` are sentences for the user (a shortened context, say)."""
+
+    slot: str
+    name: str
+    architecture: str
+    backend: str
+    backend_reason: str
+    context_length: int
+    weight_bytes: int
+    kv_bytes: int
+    load_s: float
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unloaded:
+    """The slot is empty and its memory is free."""
+
+    slot: str
+
+
+Event = TokenText | Finished | Failed | LoadProgress | Loaded | Unloaded
+TERMINAL_EVENTS = (Finished, Failed, Loaded, Unloaded)

@@ -1,0 +1,1 @@
+"""Weights on disk: our own bounded readers of GGUF and safetensors, and the way to the canonical tensor names."""
