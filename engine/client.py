@@ -1,0 +1,300 @@
+"""`EngineClient`: the way into the engine. One API over two homes: this process, or a child process.
+
+The client numbers commands, matches answers to `Handle`s, and remembers what was loaded into which slot. When an
+engine process dies, every open handle fails with the reason and keeps its text; the next request or load starts a
+fresh process, loads the slots again and goes on. Importing this module does not import torch.
+
+Any thread may call any method; none blocks but `stats` and `close`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Self
+
+from inglenook.engine.child_home import ChildHome
+from inglenook.engine.errors import EngineStoppedError
+from inglenook.engine.frames import FrameError, encode_command
+from inglenook.engine.handle import Handle, Reply
+from inglenook.engine.home import Home, InProcessHome, MakeHome
+from inglenook.engine.messages import (
+    Answer,
+    Cancel,
+    Command,
+    GetStats,
+    Heartbeat,
+    LoadModel,
+    Stats,
+    Submit,
+    UnloadModel,
+)
+from inglenook.engine.process import MakeCore, engine_core
+from inglenook.engine.request import (
+    TERMINAL_EVENTS,
+    Event,
+    Failed,
+    Loaded,
+    LoadOptions,
+    Request,
+    Unloaded,
+)
+
+logger = logging.getLogger(__name__)
+
+MAX_RESTARTS = 3
+RESTART_WINDOW_S = 300.0
+
+_CLOSE_S = 10.0
+_AFTERWARDS = " What was written so far is kept; the next request starts the engine again."
+
+OnEvent = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A command without its last answer; `last` is one held back until the home has ended."""
+
+    command: Command
+    home: Home
+    handle: Handle[Any] | None  # of any result; None: the client's own, to load a slot again
+    last: Event | Stats | None = None
+
+
+class EngineClient:
+    """Load models, submit requests, read events. Close it, or use it as a context manager.
+
+    `on_event` of the methods is called with each event as it comes, on the engine's reading thread (or, when a
+    command cannot be sent at all, on the caller's before the method returns). It must be quick and must not block:
+    a Qt bridge puts the event into its own queue there.
+    """
+
+    def __init__(self, make_home: MakeHome) -> None:
+        self._make_home = make_home
+        self._lock = threading.Lock()
+        self._ids = itertools.count(1)
+        self._open: dict[int, _Open] = {}
+        self._slots: dict[str, LoadModel] = {}
+        self._lost_slots: dict[str, Failed] = {}
+        self._home: Home | None = None
+        self._retiring: Home | None = None
+        self._deaths: deque[float] = deque()
+        self._last_reason = ""
+        self._closed = False
+        # Homes hold only a weak reference, so that a forgotten client can be collected and its child ended.
+        self._homes: list[Home] = []
+        self._finalizer = weakref.finalize(self, _end_homes, self._homes)
+
+    @classmethod
+    def in_process(cls, make_core: MakeCore = engine_core) -> Self:
+        """Make a client whose engine runs in this process."""
+        return cls(functools.partial(InProcessHome, make_core=make_core))
+
+    @classmethod
+    def child(cls) -> Self:
+        """Make a client whose engine runs in a child process, started by the first load."""
+        return cls(ChildHome)
+
+    def load(
+        self,
+        path: str | os.PathLike[str],
+        slot: str = "chat",
+        options: LoadOptions = LoadOptions(),  # noqa: B008 - frozen
+        on_event: OnEvent | None = None,
+    ) -> Handle[Loaded]:
+        """Load the GGUF file or safetensors folder at `path` into `slot`, in place of what is there."""
+        command = LoadModel(next(self._ids), slot, os.path.abspath(os.fspath(path)), options)
+        handle: Handle[Loaded] = Handle(command.id, self._cancel, on_event)
+        self._send(command, handle)
+        return handle
+
+    def unload(self, slot: str = "chat", on_event: OnEvent | None = None) -> Handle[Unloaded]:
+        """Empty a slot. After the last one a child process is ended first, so that its memory is truly free."""
+        command = UnloadModel(next(self._ids), slot)
+        handle: Handle[Unloaded] = Handle(command.id, self._cancel, on_event)
+        self._send(command, handle)
+        return handle
+
+    def submit(self, request: Request, on_event: OnEvent | None = None) -> Handle[Reply]:
+        """Ask for a reply. While the slot's model is still being loaded, the request waits for it."""
+        command = Submit(next(self._ids), request)
+        handle: Handle[Reply] = Handle(command.id, self._cancel, on_event)
+        self._send(command, handle)
+        return handle
+
+    def stats(self, timeout_s: float = 5.0) -> Stats:
+        """Ask the engine for its numbers and add the client's: "progress", "restarts" and so on; never starts it.
+
+        Raises:
+            TimeoutError: the engine has not answered in that time.
+            EngineError: the engine ended meanwhile.
+        """
+        with self._lock:
+            home, restarts = self._home, float(len(self._deaths))
+        if home is None:
+            return Stats({"restarts": restarts}, {})
+        command = GetStats(next(self._ids))
+        handle: Handle[Stats] = Handle(command.id, self._cancel)
+        self._send(command, handle)
+        stats = handle.result(timeout_s)
+        return replace(stats, values={**stats.values, **home.facts(), "restarts": restarts})
+
+    def close(self) -> None:
+        """End the engine; what is open ends too, first "cancelled" or then failed. Closing twice is fine."""
+        with self._lock:
+            self._closed = True
+            homes = list(self._homes)
+        for home in homes:
+            home.stop()
+        for home in homes:
+            home.join(_CLOSE_S)
+        self._finalizer.detach()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _cancel(self, target: int) -> None:
+        with self._lock:
+            entry = self._open.get(target)
+            if entry is not None:
+                cancel = Cancel(next(self._ids), target)
+                entry.home.send(cancel, encode_command(cancel))
+
+    def _send(self, command: LoadModel | UnloadModel | Submit | GetStats, handle: Handle[Any]) -> None:
+        try:
+            frame = encode_command(command)
+        except FrameError as error:
+            handle.deliver(Failed("InvalidRequestError", f"This cannot be sent to the engine: {error}."))
+            return
+        with self._lock:
+            if self._closed:
+                raise EngineStoppedError("This engine client is closed.")
+            answer: Event | Stats | None = None
+            if isinstance(command, LoadModel | UnloadModel):
+                self._slots.pop(command.slot, None)
+                self._lost_slots.pop(command.slot, None)
+            if self._home is None and isinstance(command, UnloadModel):
+                answer = Unloaded(command.slot)
+            elif self._home is None and isinstance(command, GetStats):
+                answer = Stats({}, {})
+            elif self._home is None:
+                answer = self._start_home()
+            if self._home is not None:
+                self._open[command.id] = _Open(command, self._home, handle)
+                self._home.send(command, frame)
+        if answer is not None:
+            handle.deliver(answer)
+
+    def _start_home(self) -> Failed | None:
+        """Start an engine and load again what was loaded; return why not, if it ended too often."""
+        now = time.monotonic()
+        while self._deaths and self._deaths[0] < now - RESTART_WINDOW_S:
+            self._deaths.popleft()
+        if len(self._deaths) > MAX_RESTARTS:
+            wait_s = self._deaths[-1 - MAX_RESTARTS] + RESTART_WINDOW_S - now
+            return Failed(
+                "EngineStoppedError",
+                f"The engine ended {len(self._deaths)} times within {RESTART_WINDOW_S / 60:.0f} minutes and is not "
+                f"started again for {wait_s:.0f} s. The last time: {self._last_reason}",
+            )
+        home = self._make_home(_weakly(self._on_answer), _weakly(self._on_end))
+        home.start(self._retiring)
+        self._home = home
+        self._homes.append(home)
+        for slot, load in list(self._slots.items()):
+            again = replace(load, id=next(self._ids))
+            self._slots[slot] = again
+            self._open[again.id] = _Open(again, home, None)
+            home.send(again, encode_command(again))
+        return None
+
+    def _on_answer(self, home: Home, id_: int, answer: Answer) -> None:
+        if isinstance(answer, Heartbeat):
+            return
+        with self._lock:
+            entry = self._open.get(id_)
+            if entry is None:
+                return
+            if isinstance(answer, (*TERMINAL_EVENTS, Stats)):
+                answer = self._settle(entry, answer)
+                del self._open[id_]
+                if isinstance(answer, Unloaded) and home.ends_when_empty and self._is_empty():
+                    self._open[id_] = replace(entry, last=answer)
+                    self._home, self._retiring = None, home
+                    home.stop()
+                    return
+        if entry.handle is not None:
+            entry.handle.deliver(answer)
+
+    def _settle(self, entry: _Open, answer: Event | Stats) -> Event | Stats:
+        """Keep the account of the slots; return the last answer, or a better one."""
+        command = entry.command
+        if isinstance(command, LoadModel):
+            if isinstance(answer, Loaded):
+                self._slots[command.slot] = command
+            elif entry.handle is None and isinstance(answer, Failed):
+                self._slots.pop(command.slot, None)
+                self._lost_slots[command.slot] = answer
+        elif isinstance(command, Submit) and isinstance(answer, Failed) and answer.kind == "NotLoadedError":
+            lost = self._lost_slots.get(command.request.slot)
+            if lost is not None:
+                return Failed(lost.kind, f"The model could not be loaded again. {lost.message}")
+        return answer
+
+    def _is_empty(self) -> bool:
+        return not self._slots and all(isinstance(entry.command, GetStats) for entry in self._open.values())
+
+    def _on_end(self, home: Home, reason: str | None) -> None:
+        with self._lock:
+            self._homes.remove(home)
+            if self._home is home:
+                self._home = None
+            if self._retiring is home:
+                self._retiring = None
+            if reason is not None:
+                self._deaths.append(time.monotonic())
+                self._last_reason = reason
+            ended = [entry for entry in self._open.values() if entry.home is home]
+            for entry in ended:
+                del self._open[entry.command.id]
+        if reason is not None:
+            logger.error("the engine ended with %d open commands", len(ended))
+        sentence = "The engine was closed." if reason is None else reason + _AFTERWARDS
+        for entry in ended:
+            if entry.handle is not None:
+                entry.handle.deliver(entry.last or Failed("EngineStoppedError", sentence))
+
+
+def _weakly(method: Callable[..., None]) -> Callable[..., None]:
+    reference = weakref.WeakMethod(method)
+
+    def call(*arguments: object) -> None:
+        alive = reference()
+        if alive is not None:
+            alive(*arguments)
+
+    return call
+
+
+def _end_homes(homes: list[Home]) -> None:
+    """End the engine of a client that was forgotten, or is open when the interpreter exits."""
+    homes = list(homes)
+    for home in homes:
+        home.stop()
+    if threading.current_thread() is threading.main_thread():
+        for home in homes:
+            home.join(_CLOSE_S)
