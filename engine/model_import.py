@@ -43,11 +43,11 @@ def inspect_model(path: Path) -> ModelFacts:
         ModelNotFoundError: there is nothing at `path`.
         ModelFileError: it is not a sound model that the engine runs.
     """
-    from inglenook.engine.weights.loader import open_weights
+    from inglenook.engine.weights.loader import open_model
 
     if not path.exists():
         raise ModelNotFoundError(f"There is no file or folder {path}.")
-    weights = open_weights(path)
+    weights = open_model(path)
     try:
         spec = weights.spec
         token_bytes = sum(group.block_bytes for group in kv_groups(spec, "bfloat16")) // BLOCK_SIZE

@@ -1,0 +1,73 @@
+"""What the command line writes: text made harmless for a terminal, and a progress line that only a terminal sees.
+
+Text of models, files and errors may hold escape sequences that move the cursor, change colours or worse; control
+characters are therefore shown as `\\x1b` and the like. Newlines and tabs stay.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import TracebackType
+from typing import Self, TextIO
+
+from inglenook.engine.memory import format_bytes
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_CLEAR_LINE = "\r\x1b[K"
+
+
+def harmless(text: str) -> str:
+    """Replace what a terminal would obey by what it can show; lone surrogates too."""
+    shown = _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+    return shown.encode(errors="backslashreplace").decode()
+
+
+def harmless_json(text: str) -> str:
+    """The same for JSON text, in JSON's own notation, so that it still says what it said."""
+    shown = _CONTROL.sub(
+        lambda match: "\n" if match.group() == "\n" else f"\\u{ord(match.group()):04x}", text
+    )
+    return re.sub(r"[\ud800-\udfff]", lambda match: f"\\u{ord(match.group()):04x}", shown)
+
+
+class StatusLine:
+    """One line on stderr that is written over while something long goes on; nothing where stderr is no terminal."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._is_terminal = self._stream.isatty()
+        self._shown = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
+
+    def bytes(self, what: str, done: int, total: int) -> None:
+        """Show how far `what` is; with a total of 0, that it is going on."""
+        part = f" {100 * done // total} % of {format_bytes(total)}" if total else " ..."
+        self._show(f"{what}{part}")
+
+    def notice(self, sentence: str) -> None:
+        """Leave a sentence on a line of its own."""
+        self.clear()
+        if self._is_terminal:
+            print(harmless(sentence), file=self._stream, flush=True)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            self._stream.write(_CLEAR_LINE)
+            self._stream.flush()
+            self._shown = ""
+
+    def _show(self, line: str) -> None:
+        line = harmless(line)
+        if self._is_terminal and line != self._shown:
+            self._stream.write(_CLEAR_LINE + line)
+            self._stream.flush()
+            self._shown = line
