@@ -89,6 +89,9 @@ class Backend(Protocol):
     def estimate_weight_bytes(self, spec: ModelSpec, source_bytes: int) -> int:
         """Bytes that the weights will take once loaded, before loading them."""
 
+    def step_tokens(self, spec: ModelSpec) -> int:
+        """Tokens a step that keep one near 50 ms on a small computer; fixed for a model, never by the clock."""
+
     def load(self, spec: ModelSpec, source: WeightSource, progress: Progress) -> BackendModel:
         """Load weights, calling `progress` at least every 100 MB.
 

@@ -94,22 +94,28 @@ class KVTensors:
                 tensor[:, destination] = tensor[:, source]
 
 
-def allocate_kv(group: KVGroup, num_blocks: int, device: str = "cpu") -> KVTensors:
-    """Allocate the tensors of one group. Float contents are NaN until written, so that a stale read shows."""
+def allocate_kv(group: KVGroup, num_blocks: int, *, poison: bool = False) -> KVTensors:
+    """Allocate the CPU tensors of one group.
+
+    Pages are zero and mapped when first written, so an unused cache costs address space only. `poison` fills
+    floats with NaN instead (a debug aid): a stale read then shows.
+    """
+    shape = (len(group.layers), num_blocks, group.num_kv_heads, BLOCK_SIZE, group.head_size)
+    names = ("k", "v") if group.dtype != "int8" else ("k", "v", "k_scale", "v_scale")
+    tensors = {}
+    for name in names:
+        scale = name.endswith("_scale")
+        dtype = "float32" if scale else group.dtype
+        tensors[name] = _lazy_zeros(shape[:-1] if scale else shape, dtype)
+        if poison and dtype != "int8":
+            tensors[name].fill_(float("nan"))
+    return KVTensors(group, **tensors)
+
+
+def _lazy_zeros(shape: tuple[int, ...], dtype: KVDtype) -> torch.Tensor:
+    # NumPy's zeros come from calloc; torch.zeros would touch every page.
+    import numpy as np
     import torch
 
-    shape = (len(group.layers), num_blocks, group.num_kv_heads, BLOCK_SIZE, group.head_size)
-    dtype: torch.dtype = getattr(torch, group.dtype)
-    if group.dtype == "int8":
-        return KVTensors(
-            group,
-            torch.zeros(shape, dtype=dtype, device=device),
-            torch.zeros(shape, dtype=dtype, device=device),
-            torch.full(shape[:-1], torch.nan, dtype=torch.float32, device=device),
-            torch.full(shape[:-1], torch.nan, dtype=torch.float32, device=device),
-        )
-    return KVTensors(
-        group,
-        torch.full(shape, torch.nan, dtype=dtype, device=device),
-        torch.full(shape, torch.nan, dtype=dtype, device=device),
-    )
+    raw = np.zeros(int(np.prod(shape)) * _BYTES[dtype], dtype=np.uint8)
+    return torch.from_numpy(raw).view(getattr(torch, dtype)).view(shape)

@@ -9,13 +9,12 @@ that this file does not know. Sizes are checked against each other here and agai
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Literal
 
 import numpy as np
 
 from inglenook.engine.errors import ModelFileError, UnsupportedModelError
 from inglenook.engine.models.spec import ModelSpec, RopeSpec
-from inglenook.engine.weights.metadata import Metadata
+from inglenook.engine.weights.metadata import Metadata, describe
 
 # architecture -> whether queries, keys and values have biases
 ARCHITECTURES = {"llama": False, "qwen2": True}
@@ -35,8 +34,6 @@ _GGUF_KEYS = frozenset({
     "expert_used_count", "rope.dimension_count", "rope.freq_base", "rope.scale_linear", "rope.scaling.type",
     "rope.scaling.factor", "rope.scaling.original_context_length", "rope.scaling.finetuned", "tensor_data_layout",
 })  # fmt: skip
-
-RopeScaling = Literal["none", "linear", "llama3"]
 
 
 def spec_from_gguf(
@@ -80,6 +77,8 @@ def spec_from_gguf(
     if not metadata.has(f"{name}.attention.key_length"):
         _divides(metadata, f"{name}.attention.head_count", heads, hidden)
     head_size = metadata.integer(f"{name}.attention.key_length", 2, MAX_HEAD_SIZE, default=hidden // heads)
+    if head_size % 2:
+        raise metadata.error(f"{name}.attention.key_length", f"is {head_size}; it must be even")
     value_size = metadata.integer(f"{name}.attention.value_length", 2, MAX_HEAD_SIZE, default=head_size)
     if value_size != head_size:
         raise _unsupported(
@@ -118,14 +117,14 @@ def spec_from_config(config: Metadata, names: Collection[str]) -> ModelSpec:
         if config.flag(key, default=False) and not (key == "attention_bias" and qkv_bias):
             raise _unsupported(config, key, "is true")
     if config.has("quantization_config"):
-        method = (config.section("quantization_config") or config).get("quant_method", "of an unnamed kind")
-        raise _unsupported(config, "quantization_config", f"is {method!r}; use a GGUF version of this model")
+        section = config.section("quantization_config")
+        method = describe(section and section.get("quant_method"))
+        raise _unsupported(config, "quantization_config", f"is {method}; a GGUF version of this model may be")
     activation = config.text("hidden_act", default="silu")
     if activation not in ("silu", "swish"):
         raise _unsupported(config, "hidden_act", f"is {activation!r}; silu is supported")
-    for kind in config.get("layer_types") or ():
-        if kind != "full_attention":
-            raise _unsupported(config, "layer_types", f"asks for {kind!r}")
+    if config.has("layer_types") and set(config.texts("layer_types")) - {"full_attention"}:
+        raise _unsupported(config, "layer_types", "asks for more than full attention")
     if config.number("partial_rotary_factor", 0, 1, default=1.0) != 1.0:
         raise _unsupported(config, "partial_rotary_factor", "is not 1")
 
@@ -178,9 +177,6 @@ def check_vocabulary(metadata: Metadata, vocab_size: int) -> None:
                 raise metadata.error(
                     "tokenizer.ggml.tokens", f"has the byte token {token!r}, which names no byte"
                 )
-    for key in metadata:
-        if key.startswith("tokenizer.ggml.") and key.endswith("_token_id"):
-            metadata.integer(key, 0, vocab_size - 1)
 
 
 _BYTE_TOKEN = 6
@@ -217,13 +213,13 @@ def _gguf_rope(
     if size % 2:
         raise metadata.error(key, f"is {size}; it must be even")
     theta = metadata.number(f"{name}.rope.freq_base", 1.0, 1e12, default=10_000.0)
-    kind = metadata.text(f"{name}.rope.scaling.type", default="none")
-    # rope.scale_linear is the older way to ask for linear scaling
-    factor = metadata.number(f"{name}.rope.scale_linear", 1.0, 1e4, default=1.0)
-    scaling: RopeScaling = "none" if factor == 1.0 else "linear"
-    if kind == "linear":
-        scaling, factor = "linear", metadata.number(f"{name}.rope.scaling.factor", 1.0, 1e4)
-    elif kind != "none":
+    kind = metadata.text(f"{name}.rope.scaling.type", default="linear")
+    # rope.scale_linear is the older name; a factor of 0 means that there is none
+    factor = metadata.number(f"{name}.rope.scale_linear", 0.0, 1e4, default=1.0)
+    factor = metadata.number(f"{name}.rope.scaling.factor", 0.0, 1e4, default=factor) or 1.0
+    if kind == "none":
+        factor = 1.0
+    elif kind != "linear":
         raise _unsupported(
             metadata, f"{name}.rope.scaling.type", f"is {kind!r}; none and linear are supported"
         )
@@ -238,7 +234,11 @@ def _gguf_rope(
                 f"{metadata.source}: the tensor rope_freqs.weight holds a number that is not from 0 to 1,000,000."
             )
     return RopeSpec(
-        theta=theta, size=size, scaling=scaling, factor=factor, frequency_factors=frequency_factors
+        theta=theta,
+        size=size,
+        scaling="none" if factor == 1.0 else "linear",
+        factor=factor,
+        frequency_factors=frequency_factors,
     )
 
 
