@@ -1,0 +1,218 @@
+"""PDF by PDFium: the text of each page with its rectangles, and a page's picture.
+
+PDFium counts characters; `PageText` maps the normalised text back to them, and PDFium gives the rectangles of a range
+of characters, so nothing is kept for each character. Rectangles are converted by PDFium's own page-to-device
+transform, which knows rotation and crop, and so match the picture by construction. PDFium is not thread-safe; it is
+used only by the one thread of the parser process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pypdfium2  # type: ignore[import-untyped]  # it ships no types
+from pypdfium2 import raw
+
+from inglenook.storage.parsing.document import ParsedPage, ParsingLimits, Rect
+from inglenook.storage.parsing.errors import (
+    DamagedDocumentError,
+    DocumentTooLargeError,
+    PasswordRequiredError,
+    WrongPasswordError,
+)
+from inglenook.storage.parsing.page_text import PageText
+from inglenook.storage.parsing.rectangles import merge_lines
+
+MAX_PAGE_CHARS = 2_000_000
+
+# Whole numbers per point in PDFium's transform, whose results are whole.
+_STEPS = 64
+_MAX_DEVICE_SIZE = 1 << 28
+_FORM_TYPES_XFA = (raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND)
+
+
+class PdfFile:
+    """An open PDF. Close it after use; pages are loaded one at a time.
+
+    Raises:
+        PasswordRequiredError, WrongPasswordError: it is encrypted.
+        DamagedDocumentError: PDFium cannot read it.
+        DocumentTooLargeError: it has too many pages.
+    """
+
+    def __init__(self, data: bytes, *, password: str | None, limits: ParsingLimits) -> None:
+        try:
+            self._document = pypdfium2.PdfDocument(data, password=password)
+        except pypdfium2.PdfiumError as error:
+            raise _open_error(error.err_code, password) from error
+        self.num_pages = len(self._document)
+        if self.num_pages > limits.max_pages:
+            self.close()
+            raise DocumentTooLargeError(
+                f"This PDF has {self.num_pages:,} pages; the limit is {limits.max_pages:,}. Split it and add the parts."
+            )
+        if self.num_pages == 0:
+            self.close()
+            raise DamagedDocumentError("This PDF has no pages. Export or download it again.")
+
+    def close(self) -> None:
+        """Free what PDFium holds of the document."""
+        self._document.close()
+
+    @property
+    def title(self) -> str | None:
+        """The title that the document states, if any."""
+        return " ".join(PageText(self._document.get_metadata_value("Title")).text.split())[:300] or None
+
+    @property
+    def is_xfa_form(self) -> bool:
+        """Whether the real content is an XFA form, which PDFium shows only a placeholder of."""
+        return self._document.get_formtype() in _FORM_TYPES_XFA
+
+    @property
+    def num_attachments(self) -> int:
+        """How many files are attached to the document; they are not read."""
+        return int(self._document.count_attachments())
+
+    def label(self, index: int) -> str | None:
+        """Give the printed number of a page, if the document defines one."""
+        return PageText(self._document.get_page_label(index)).text[:40] or None
+
+    def load_page(self, index: int) -> PdfPage:
+        """Load a page and its text; close it after use.
+
+        Raises:
+            DamagedDocumentError: this page cannot be loaded; others may.
+        """
+        try:
+            page = self._document[index]
+        except pypdfium2.PdfiumError as error:
+            raise DamagedDocumentError(f"Page {index + 1} of {self.num_pages} cannot be read.") from error
+        try:
+            return PdfPage(page, index, self.label(index))
+        except pypdfium2.PdfiumError as error:
+            page.close()
+            raise DamagedDocumentError(f"Page {index + 1} of {self.num_pages} cannot be read.") from error
+
+    def init_forms(self) -> None:
+        """Make pages loaded from now on draw the fields of forms in their pictures."""
+        self._document.init_forms()
+
+
+@dataclass(frozen=True, slots=True)
+class Pixels:
+    """RGBA pixels of a page and the pixels per point they were drawn with."""
+
+    width: int
+    height: int
+    scale: float
+    data: bytes
+
+
+class PdfPage:
+    """A loaded page: its text, the rectangles of a range of it, its picture."""
+
+    def __init__(self, page: pypdfium2.PdfPage, index: int, label: str | None) -> None:
+        self._page = page
+        self._text_page = page.get_textpage()
+        width, height = page.get_size()
+        # A size of 0 or of a galaxy is damage; the text of such a page can still be read.
+        self.width, self.height = (side if 0 < side < 1e6 else 612.0 for side in (width, height))
+        self._steps = min(_STEPS, _MAX_DEVICE_SIZE / max(self.width, self.height))
+        self._content = PageText(self._visible_characters())
+        self.parsed = ParsedPage(
+            index=index, label=label, text=self._content.text, width=self.width, height=self.height
+        )
+
+    def close(self) -> None:
+        """Free what PDFium holds of the page."""
+        self._text_page.close()
+        self._page.close()
+
+    def rects(self, start: int, end: int) -> tuple[Rect, ...]:
+        """Give the rectangles of `text[start:end]`, one for each line, as displayed."""
+        raw_start, raw_end = self._content.raw_range(start, end)
+        return merge_lines(self._raw_rects(raw_start, raw_end - raw_start))
+
+    def has_picture(self) -> bool:
+        """Say whether the page shows any picture, as a scan does."""
+        objects = self._page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
+        return next(iter(objects), None) is not None
+
+    def draw(self, scale: float, max_pixels: int) -> Pixels:
+        """Draw the page at `scale` pixels per point, or less where that would be more than `max_pixels`."""
+        area = self.width * self.height
+        scale = min(
+            scale, (max_pixels / area) ** 0.5, max_pixels / (self.width + 1), max_pixels / (self.height + 1)
+        )
+        bitmap = self._page.render(scale=scale, rev_byteorder=True, prefer_bgrx=True, limit_image_cache=True)
+        try:
+            rows = memoryview(bitmap.buffer).cast("B")
+            row_bytes = bitmap.width * 4
+            if bitmap.stride == row_bytes:
+                data = bytes(rows[: row_bytes * bitmap.height])
+            else:
+                starts = range(0, bitmap.stride * bitmap.height, bitmap.stride)
+                data = b"".join(rows[start : start + row_bytes] for start in starts)
+            return Pixels(bitmap.width, bitmap.height, scale, data)
+        finally:
+            bitmap.close()
+
+    def _visible_characters(self) -> str:
+        """Give one character for each of PDFium's; those outside of the page are blanked, as no reader sees them."""
+        handle = self._text_page.raw
+        count = raw.FPDFText_CountChars(handle)
+        if count > MAX_PAGE_CHARS:
+            raise DocumentTooLargeError(
+                f"A page of this PDF has {count:,} characters; the limit is {MAX_PAGE_CHARS:,}. Split the document."
+            )
+        get_unicode = raw.FPDFText_GetUnicode
+        codes = [get_unicode(handle, position) for position in range(max(0, count))]
+        if any(self._is_outside(rect) for rect in self._raw_rects(0, -1)):
+            codes = [
+                32 if any(map(self._is_outside, self._raw_rects(position, 1))) else code
+                for position, code in enumerate(codes)
+            ]
+        return "".join(chr(code) if code <= 0x10FFFF else "\x00" for code in codes)
+
+    def _is_outside(self, rect: Rect) -> bool:
+        return rect.right < 0 or rect.bottom < 0 or rect.left > self.width or rect.top > self.height
+
+    def _raw_rects(self, position: int, count: int) -> Iterable[Rect]:
+        handle = self._text_page.raw
+        sides = [ctypes.c_double() for _ in range(4)]
+        for i in range(raw.FPDFText_CountRects(handle, position, count)):
+            if raw.FPDFText_GetRect(handle, i, *sides):
+                left, top, right, bottom = (side.value for side in sides)
+                yield self._displayed(left, top, right, bottom)
+
+    def _displayed(self, left: float, top: float, right: float, bottom: float) -> Rect:
+        first, second = self._to_device(left, top), self._to_device(right, bottom)
+        return Rect(
+            min(first[0], second[0]),
+            min(first[1], second[1]),
+            max(first[0], second[0]),
+            max(first[1], second[1]),
+        )
+
+    def _to_device(self, x: float, y: float) -> tuple[float, float]:
+        width, height = round(self.width * self._steps), round(self.height * self._steps)
+        device_x, device_y = ctypes.c_int(), ctypes.c_int()
+        raw.FPDF_PageToDevice(
+            self._page.raw, 0, 0, width, height, 0, x, y, ctypes.byref(device_x), ctypes.byref(device_y)
+        )
+        return device_x.value / self._steps, device_y.value / self._steps
+
+
+def _open_error(code: int | None, password: str | None) -> Exception:
+    if code == raw.FPDF_ERR_PASSWORD:
+        if password is None:
+            return PasswordRequiredError("This PDF is encrypted. Enter its password to read it.")
+        return WrongPasswordError("This password does not open the PDF. Enter it again.")
+    if code == raw.FPDF_ERR_SECURITY:
+        return DamagedDocumentError(
+            "This PDF is protected in a way that cannot be read. Save it again without protection."
+        )
+    return DamagedDocumentError("This PDF is damaged and cannot be read. Export or download it again.")

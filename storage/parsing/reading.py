@@ -1,0 +1,219 @@
+"""Read one document's bytes: decide what it is, go through its pages, chunk them. Runs in the parser process.
+
+Pages are handed on as they are done, so memory holds one page's work at a time. A page that cannot be read costs that
+page and a note, never the document; a document without any text is an error that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from inglenook.storage.chunking import ChunkLimits, TokenOffsets, chunk_page
+from inglenook.storage.parsing import file_type, frames
+from inglenook.storage.parsing.document import DocumentKind, PagePicture, ParsedPage, ParsingLimits
+from inglenook.storage.parsing.errors import (
+    DamagedDocumentError,
+    DocumentTooLargeError,
+    NoTextError,
+    UnsupportedTypeError,
+)
+from inglenook.storage.parsing.opening import too_large
+from inglenook.storage.parsing.pdf import PdfFile
+from inglenook.storage.parsing.plain_text import Outline, TextPages, clean_text, find_headings
+from inglenook.storage.parsing.text_encoding import decode_text
+
+OnPage = Callable[[frames.PageDone, int], None]
+"""Receives each page with its chunks as it is done, and the number of pages in all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What is known of a document when all its pages were handed on."""
+
+    kind: DocumentKind
+    num_pages: int
+    title: str | None
+    encoding: str | None = None
+    is_encoding_guessed: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class Reader:
+    """Reads documents with one set of limits and one tokenizer."""
+
+    def __init__(
+        self,
+        *,
+        limits: ParsingLimits,
+        chunk_limits: ChunkLimits,
+        token_offsets: TokenOffsets,
+        on_page: OnPage,
+    ) -> None:
+        self._limits = limits
+        self._chunk_limits = chunk_limits
+        self._token_offsets = token_offsets
+        self._on_page = on_page
+
+    def read(self, data: bytes, *, title: str, is_markdown: bool, password: str | None) -> Summary:
+        """Read a document from end to end; raises the errors of `errors.py`."""
+        if file_type.is_pdf(data):
+            return self._read_pdf(data, title, password)
+        foreign = file_type.foreign_type(data)
+        if foreign is not None:
+            raise UnsupportedTypeError(
+                f"This is {foreign}, which cannot be read yet. Save or print it as PDF and add that."
+            )
+        return self._read_text(data, title, is_markdown)
+
+    def _read_pdf(self, data: bytes, title: str, password: str | None) -> Summary:
+        pdf = PdfFile(data, password=password, limits=self._limits)
+        try:
+            counts = _PageCounts()
+            for index in range(pdf.num_pages):
+                self._read_pdf_page(pdf, index, title, counts)
+            counts.raise_if_no_text(pdf.num_pages)
+            return Summary(
+                kind="pdf", num_pages=pdf.num_pages, title=pdf.title, notes=tuple(_pdf_notes(pdf, counts))
+            )
+        finally:
+            pdf.close()
+
+    def _read_pdf_page(self, pdf: PdfFile, index: int, title: str, counts: _PageCounts) -> None:
+        try:
+            page = pdf.load_page(index)
+        except DamagedDocumentError:
+            counts.damaged += 1
+            self._on_page(frames.PageDone(page=ParsedPage(index=index), chunks=()), pdf.num_pages)
+            return
+        try:
+            counts.add_text(page.parsed.text, self._limits)
+            if not page.parsed.text:
+                counts.empty += 1
+                counts.pictures += page.has_picture()
+            chunks = chunk_page(
+                page.parsed,
+                title=title,
+                token_offsets=self._token_offsets,
+                limits=self._chunk_limits,
+                locate=page.rects,
+            )
+            self._on_page(frames.PageDone(page=page.parsed, chunks=tuple(chunks)), pdf.num_pages)
+        finally:
+            page.close()
+
+    def _read_text(self, data: bytes, title: str, is_markdown: bool) -> Summary:
+        if len(data) > self._limits.max_text_file_bytes:
+            raise too_large(len(data), self._limits.max_text_file_bytes)
+        decoded = decode_text(data)
+        text = clean_text(decoded.text)
+        if not text.strip():
+            raise NoTextError("This file holds only blank lines. Check that it was saved completely.")
+        headings = find_headings(text) if is_markdown else []
+        outline = Outline(headings)
+        pages = TextPages(text, outline)
+        for index in range(len(pages)):
+            self._read_text_page(pages, index, outline, title)
+        return Summary(
+            kind="markdown" if is_markdown else "text",
+            num_pages=len(pages),
+            title=next((heading.title for heading in headings if heading.level == 1), None),
+            encoding=decoded.encoding,
+            is_encoding_guessed=decoded.is_guess,
+        )
+
+    def _read_text_page(self, pages: TextPages, index: int, outline: Outline, title: str) -> None:
+        page = pages.page(index)
+        offset = pages.starts[index]
+        end = offset + len(page.text)
+        chunks = chunk_page(
+            page,
+            title=title,
+            token_offsets=self._token_offsets,
+            limits=self._chunk_limits,
+            heading_at=lambda position: outline.path_at(offset + position),
+            heading_starts=[start - offset for start in outline.starts_between(offset, end)],
+            lines=lambda start, stop: pages.lines(index, start, stop),
+        )
+        self._on_page(frames.PageDone(page=page, chunks=tuple(chunks)), len(pages))
+
+
+def render(data: bytes, job: frames.RenderJob, limits: ParsingLimits) -> PagePicture:
+    """Draw a page of a PDF, with the rectangles of a passage of it."""
+    if not file_type.is_pdf(data):
+        raise UnsupportedTypeError("Only pages of a PDF have pictures. Show this document as text.")
+    pdf = PdfFile(data, password=job.password, limits=limits)
+    try:
+        if not 0 <= job.page_index < pdf.num_pages:
+            raise DamagedDocumentError(
+                f"This PDF has {pdf.num_pages} pages, and page {job.page_index + 1} was asked for. Add the file again."
+            )
+        pdf.init_forms()
+        page = pdf.load_page(job.page_index)
+        try:
+            pixels = page.draw(job.scale, limits.max_picture_pixels)
+            start, end = max(0, job.start), min(job.end, len(page.parsed.text))
+            return PagePicture(
+                page_index=job.page_index,
+                label=page.parsed.label,
+                num_pages=pdf.num_pages,
+                width=pixels.width,
+                height=pixels.height,
+                scale=pixels.scale,
+                pixels=pixels.data,
+                rects=page.rects(start, end) if start < end else (),
+            )
+        finally:
+            page.close()
+    finally:
+        pdf.close()
+
+
+@dataclass(slots=True)
+class _PageCounts:
+    """What the pages of a PDF turned out to be."""
+
+    empty: int = 0
+    pictures: int = 0
+    damaged: int = 0
+    text_chars: int = 0
+
+    def add_text(self, text: str, limits: ParsingLimits) -> None:
+        self.text_chars += len(text)
+        if self.text_chars > limits.max_text_chars:
+            raise DocumentTooLargeError(
+                f"This document has more than {limits.max_text_chars:,} characters of text, the limit. "
+                "Split it and add the parts."
+            )
+
+    def raise_if_no_text(self, num_pages: int) -> None:
+        if self.damaged == num_pages:
+            raise DamagedDocumentError(
+                f"None of the {num_pages} pages of this PDF can be read. Export or download it again."
+            )
+        if self.text_chars:
+            return
+        if self.pictures:
+            raise NoTextError(
+                f"No text on {num_pages} of {num_pages} pages: they are pictures, as a scanner makes them. "
+                "Run the file through text recognition (OCR) and add the result."
+            )
+        raise NoTextError(
+            f"No text on {num_pages} of {num_pages} pages: they are blank or drawn. Export it again with text."
+        )
+
+
+def _pdf_notes(pdf: PdfFile, counts: _PageCounts) -> list[str]:
+    notes: list[str] = []
+    total = pdf.num_pages
+    if counts.damaged:
+        notes.append(f"{counts.damaged} of {total} pages are damaged and were left out.")
+    if counts.pictures:
+        notes.append(f"{counts.pictures} of {total} pages are pictures without text and cannot be searched.")
+    if pdf.is_xfa_form:
+        notes.append("This is an XFA form; its fields cannot be read. Print it to PDF and add that.")
+    if pdf.num_attachments:
+        notes.append(
+            f"{pdf.num_attachments} attached files were not read. Save them from the PDF and add them."
+        )
+    return notes
