@@ -27,7 +27,7 @@ import msgspec
 
 from inglenook.engine.backend import Progress
 from inglenook.engine.errors import FetchError
-from inglenook.engine.fetch_worker import ABOUT
+from inglenook.engine.fetch_worker import ABOUT, PART
 from inglenook.engine.memory import format_bytes
 from inglenook.engine.model_catalogue import HubSource, WheelFile, WheelSource
 
@@ -108,7 +108,7 @@ def fetch_hub_file(name: str, source: HubSource, folder: Path, target: Path, pro
     command = ["hub", source.repo_id, source.filename, source.revision, str(folder)]
     _run(name, command, folder, total, progress)
     about = _about(about_path)
-    path = folder / source.filename
+    path = folder / f"{about.sha256}{PART}"
     _verify(name, path, about, progress)
     path.replace(target)
     return about
@@ -218,7 +218,7 @@ def _verify(name: str, path: Path, about: HubFile, progress: Progress) -> None:
     if (done, digest.hexdigest()) != (about.size_bytes, about.sha256):
         path.unlink()
         raise FetchError(
-            f"{name}: {path.name} has {done} bytes and sha256 {digest.hexdigest()}, the hub says {about.size_bytes} "
+            f"{name}: the file fetched has {done} bytes and sha256 {digest.hexdigest()}, the hub says {about.size_bytes} "
             f"and {about.sha256}. Nothing was kept."
         )
 

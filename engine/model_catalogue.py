@@ -216,14 +216,14 @@ CATALOGUE: tuple[CatalogueEntry, ...] = (
 )
 
 
-def catalogue_entry(name: str) -> CatalogueEntry:
+def catalogue_entry(name: str, catalogue: tuple[CatalogueEntry, ...] = CATALOGUE) -> CatalogueEntry:
     """Return the entry of that name.
 
     Raises:
         ModelNotFoundError: the catalogue has none; the message lists those it has.
     """
-    for entry in CATALOGUE:
+    for entry in catalogue:
         if entry.name == name:
             return entry
-    known = ", ".join(entry.name for entry in CATALOGUE)
+    known = ", ".join(entry.name for entry in catalogue)
     raise ModelNotFoundError(f"There is no model {name!r} to fetch. The catalogue has: {known}.")

@@ -63,10 +63,11 @@ class InstalledModel:
 
 
 class ModelLibrary:
-    """The models in `folder`, which is made when something is first put into it."""
+    """The models in `folder`, which is made when something is first put into it; `catalogue` is what can be fetched."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, catalogue: tuple[CatalogueEntry, ...] = CATALOGUE) -> None:
         self.folder = folder
+        self._catalogue = catalogue
 
     def models(self) -> list[InstalledModel]:
         """Return all models by name. Folders with names that are not ours are left alone."""
@@ -88,7 +89,7 @@ class ModelLibrary:
         model = self._read(name) if _is_name(name) else None
         if model is not None:
             return model
-        if any(entry.name == name for entry in CATALOGUE):
+        if any(entry.name == name for entry in self._catalogue):
             raise ModelNotFoundError(
                 f"The model {name} is not here yet. 'inglenook models get {name}' fetches it."
             )
@@ -109,7 +110,7 @@ class ModelLibrary:
             ModelNotFoundError: the catalogue has no such model.
             FetchError: it could not be fetched; the library is unchanged.
         """
-        entry = catalogue_entry(name)
+        entry = catalogue_entry(name, self._catalogue)
         with self._partial(name) as partial:
             present = self._read(name)
             if present is not None and not present.is_missing:
@@ -260,7 +261,7 @@ class ModelLibrary:
         return InstalledModel(name, record, content.readlink() if is_reference else content, is_reference)
 
     def _rebuild(self, name: str, folder: Path, content: Path) -> ModelRecord:
-        known = [e for e in CATALOGUE if e.name == name]
+        known = [e for e in self._catalogue if e.name == name]
         if known and not content.is_symlink():
             record = _catalogue_record(known[0], "", _size(folder))
         else:

@@ -216,6 +216,7 @@ def test_rich_text_is_set_only_by_the_views_that_render_safely() -> None:
         "inglenook.engine.client",
         "inglenook.engine.model_library",
         "inglenook.engine.doctor",
+        "inglenook.engine.weights.loader",
         "inglenook.app.cli",
         "inglenook.storage",
     ],
