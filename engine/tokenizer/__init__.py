@@ -1,1 +1,4 @@
-"""Text to token ids and back: vocabularies, chat templates, prompt segments, byte-exact streaming."""
+"""Text to token ids and back: vocabularies, chat templates, prompts by segment, byte-exact detokenising.
+
+`tokenizer.Tokenizer` is the way in. Importing the package loads nothing: the template worker starts from here.
+"""

@@ -1,0 +1,241 @@
+"""`ChatTemplate`: messages to one prompt text, and which of its characters a person or document wrote.
+
+The text is what the template makes of the plain messages, byte for byte. Which characters are whose is found by
+rendering once more with the contents disguised: each character that control tokens are made of is exchanged for a
+private-use character, and marks stand around each content. If taking the disguise off gives the plain text, then
+the disguised characters are exactly those that came from contents.
+
+A template that looks into contents may render them differently in disguise. Then weaker disguises are tried (no
+marks; and in replies, no disguise for words like `</think>` that the template itself names), and at last the control
+tokens of the plain text are compared with those of a render with neutral contents. If even these differ, the prompt
+is refused: no path lets a content make a control token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from inglenook.engine.errors import TemplateError
+from inglenook.engine.tokenizer.added_tokens import AddedToken, shield
+from inglenook.engine.tokenizer.template_process import TemplateProcess
+from inglenook.engine.tokenizer.template_worker import Rendered
+
+MAX_TEMPLATE_BYTES = 64 << 10  # the longest real ones have about 20 KB
+_PRIVATE_USE = range(0xF0000, 0xFFFFE)
+_SYSTEM_FOLDED = "This model's chat template has no place for a system message; its text was put before the first question."
+
+Messages = list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedChat:
+    """A prompt: its text, the same text with what people wrote shielded (see `added_tokens`), notices for the user."""
+
+    text: str
+    shielded: str
+    notices: tuple[str, ...] = ()
+
+
+class ChatTemplate:
+    """One model's chat template.
+
+    `control_ids` gives the added tokens in a text that is all template, for comparing renders.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        variables: Mapping[str, str],
+        added: Iterable[AddedToken],
+        control_ids: Callable[[str], Sequence[int]],
+        process: TemplateProcess,
+    ) -> None:
+        self._source = source
+        self._variables = variables
+        self._control_ids = control_ids
+        self._process = process
+        tokens = [token for token in added if not token.is_text]
+        self._key_characters = frozenset(c for token in tokens for c in _key_characters(token.content))
+        # What a template may look for in replies: tokens with a text of their own, as in <think>.
+        self._inspected = [t.content for t in tokens if not t.special and t.content in source]
+
+    def render(self, messages: Messages) -> RenderedChat:
+        """Render a chat up to and with the prompt for the next reply.
+
+        Raises:
+            TemplateError: the template is too long, broken, over its budget, or refuses these messages.
+        """
+        size = len(self._source.encode("utf-8", "replace"))
+        if size > MAX_TEMPLATE_BYTES:
+            raise TemplateError(
+                f"This model's chat template has {size:,} bytes; at most {MAX_TEMPLATE_BYTES:,} are allowed. "
+                "Ask with a raw prompt, or use another model."
+            )
+        messages = [{"role": m["role"], "content": well_formed(m["content"])} for m in messages]
+        has_system = messages[0]["role"] == "system" and messages[0]["content"].strip() != ""
+        disguise = _Disguise(messages, self._source, self._key_characters)
+        plain, marked = self._renders(messages, [messages, disguise.marked()])
+        if plain.text is None:
+            if has_system and plain.refused:
+                return self._render_folded(messages)
+            raise _unusable(plain)
+        restored = disguise.restore(marked.text)
+        if restored is not None and restored.text == plain.text:
+            if has_system and not restored.has_first and messages[0]["content"].strip() not in plain.text:
+                return self._render_folded(messages)
+            return restored
+        return self._render_inspecting(messages, plain.text, disguise)
+
+    def _render_folded(self, messages: Messages) -> RenderedChat:
+        """Render with the system message's text before the first user message's."""
+        system, *rest = messages
+        if rest and rest[0]["role"] == "user":
+            content = f"{system['content'].strip()}\n\n{rest[0]['content']}"
+            rest = [{"role": "user", "content": content}, *rest[1:]]
+        else:
+            rest = [{"role": "user", "content": system["content"]}, *rest]
+        rendered = self.render(rest)
+        return RenderedChat(rendered.text, rendered.shielded, (_SYSTEM_FOLDED, *rendered.notices))
+
+    def _render_inspecting(self, messages: Messages, plain: str, disguise: _Disguise) -> RenderedChat:
+        """Find whose characters are whose where marks change what the template does."""
+        neutral: Messages = [
+            {**m, "content": "x" if m["content"].strip() else m["content"]} for m in messages
+        ]
+        *weaker, without = self._renders(
+            messages, [disguise.unmarked([]), disguise.unmarked(self._inspected), neutral]
+        )
+        for rendered in weaker:
+            restored = disguise.restore(rendered.text)
+            if restored is not None and restored.text == plain:
+                return restored
+        if without.text is None or self._control_ids(plain) != self._control_ids(without.text):
+            raise TemplateError(
+                "A message holds text like this model's control tokens, and the model's chat template handles it in "
+                "a way that cannot be kept apart from them. Remove such text (in angle brackets, say) from the chat."
+            )
+        return RenderedChat(plain, plain)
+
+    def _renders(self, messages: Messages, chats: list[Messages]) -> list[Rendered]:
+        characters = sum(len(m["content"]) for m in messages)
+        return self._process.render(
+            self._source, chats, self._variables, max_characters=4 * characters + 1_000_000
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Restored(RenderedChat):
+    has_first: bool = True  # whether the first message's content was rendered
+
+
+class _Disguise:
+    """Exchanges characters of contents for private-use ones that occur nowhere in the chat, and back."""
+
+    def __init__(self, messages: Messages, source: str, key_characters: frozenset[str]) -> None:
+        self._messages = messages
+        taken = set(source).union(*(m["content"] for m in messages))
+        free = _free_characters(taken)
+        self._first, self._begin, self._end = next(free), next(free), next(free)
+        self._exchange = {
+            ord(character): replacement
+            for character, replacement in zip(sorted(key_characters & taken), free, strict=False)
+        }
+        self._original = {ord(replacement): chr(code) for code, replacement in self._exchange.items()}
+        self._is_ours = re.compile(
+            f"[{self._first}{self._begin}{self._end}{''.join(self._exchange.values())}]"
+        )
+
+    def marked(self) -> Messages:
+        """Contents in disguise, with marks just inside the white space around them."""
+        chat = []
+        for index, message in enumerate(self._messages):
+            content = message["content"]
+            core = content.strip()
+            if core:
+                at = content.index(core)
+                first = self._first if index == 0 else ""
+                core = f"{first}{self._begin}{core.translate(self._exchange)}{self._end}"
+                content = content[:at] + core + content[at + len(content.strip()) :]
+            chat.append({**message, "content": content})
+        return chat
+
+    def unmarked(self, spared: list[str]) -> Messages:
+        """Contents in disguise, but for the words `spared` in replies."""
+        words = re.compile("|".join(map(re.escape, sorted(spared, key=len, reverse=True))) or r"(?!)")
+        chat = []
+        for message in self._messages:
+            content = message["content"]
+            if message["role"] == "assistant":
+                content = self._translate_between(content, words)
+            else:
+                content = content.translate(self._exchange)
+            chat.append({**message, "content": content})
+        return chat
+
+    def restore(self, rendered: str | None) -> _Restored | None:
+        """Take the disguise off a rendered text, and shield what wore it."""
+        if rendered is None:
+            return None
+        has_first = self._first in rendered
+        rendered = rendered.replace(self._first, "")
+        text: list[str] = []
+        shielded: list[str] = []
+        is_balanced = all(
+            mark == (self._begin if i % 2 == 0 else self._end)
+            for i, mark in enumerate(re.findall(f"[{self._begin}{self._end}]", rendered))
+        ) and rendered.count(self._begin) == rendered.count(self._end)
+        for part, is_inside in self._parts(rendered):
+            original = part.translate(self._original)
+            text.append(original)
+            if is_inside and is_balanced:
+                shielded.append(shield(original))
+            else:
+                shielded.append(
+                    "".join(shield(o) if o != p else o for o, p in zip(original, part, strict=True))
+                )
+        return _Restored("".join(text), "".join(shielded), (), has_first)
+
+    def _parts(self, rendered: str) -> Iterator[tuple[str, bool]]:
+        """The text between marks, and whether the last mark was one that begins."""
+        is_inside = False
+        for part in re.split(f"([{self._begin}{self._end}])", rendered):
+            if part in (self._begin, self._end):
+                is_inside = part == self._begin
+            elif part:
+                yield part, is_inside
+
+    def _translate_between(self, content: str, words: re.Pattern[str]) -> str:
+        parts = []
+        cursor = 0
+        for match in words.finditer(content):
+            parts += [content[cursor : match.start()].translate(self._exchange), match.group()]
+            cursor = match.end()
+        return "".join([*parts, content[cursor:].translate(self._exchange)])
+
+
+def well_formed(text: str) -> str:
+    """Replace surrogates that stand alone, which no encoding can hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _key_characters(content: str) -> str:
+    """The characters of a token that rarely stand in words; all of them where there are none such."""
+    return "".join(c for c in content if not c.isalnum() and not c.isspace()) or content
+
+
+def _free_characters(taken: set[str]) -> Iterator[str]:
+    free = (chr(code) for code in _PRIVATE_USE if chr(code) not in taken)
+    yield from free
+    raise TemplateError(
+        "The chat uses all of Unicode's private-use characters; it cannot be rendered safely."
+    )
+
+
+def _unusable(rendered: Rendered) -> TemplateError:
+    if rendered.refused:
+        return TemplateError(f"This model's chat template refuses the messages: {rendered.problem}")
+    return TemplateError(
+        f"This model's chat template is not usable: {rendered.problem}. Ask with a raw prompt, or use another model."
+    )

@@ -1,0 +1,175 @@
+"""`Tokenizer`: a model's way from text to token ids and back.
+
+A prompt is encoded in pieces: added tokens where the template put them, and the text between by an encoder that
+knows none. So the ids equal those of the model's original tokenizer, except that text which people typed or
+documents hold is always ordinary text, whatever it looks like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from inglenook.engine.errors import InvalidRequestError, TemplateError
+from inglenook.engine.tokenizer.added_tokens import shield
+from inglenook.engine.tokenizer.chat_template import ChatTemplate, well_formed
+from inglenook.engine.tokenizer.detokenizer import Detokenizer
+from inglenook.engine.tokenizer.folder_vocabulary import vocabulary_from_folder
+from inglenook.engine.tokenizer.gguf_vocabulary import vocabulary_from_gguf
+from inglenook.engine.tokenizer.template_process import TemplateProcess
+from inglenook.engine.tokenizer.vocabulary import Vocabulary, rust_guard
+
+if TYPE_CHECKING:
+    from inglenook.engine.weights.loader import ModelFile
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPrompt:
+    """A prompt as the model reads it: token ids, the text they came from, and notices for the user."""
+
+    token_ids: tuple[int, ...]
+    text: str
+    notices: tuple[str, ...] = ()
+
+
+class Tokenizer:
+    """The tokenizer of one model. May be used from several threads; renders wait for each other."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._templates = TemplateProcess()
+
+    @classmethod
+    def from_gguf(cls, metadata: Mapping[str, Any]) -> Tokenizer:
+        """The tokenizer in a GGUF's metadata (`Any`: see `weights/metadata.py`).
+
+        Raises:
+            UnsupportedModelError, ModelFileError: see `gguf_vocabulary`.
+        """
+        return cls(vocabulary_from_gguf(metadata))
+
+    @classmethod
+    def from_folder(cls, path: Path) -> Tokenizer:
+        """The tokenizer of a Hugging Face model folder.
+
+        Raises:
+            UnsupportedModelError, ModelFileError: see `folder_vocabulary`.
+        """
+        return cls(vocabulary_from_folder(path))
+
+    @classmethod
+    def from_model_file(cls, file: ModelFile) -> Tokenizer:
+        """The tokenizer of an open model: from its header, or from the files beside its weights.
+
+        Raises:
+            UnsupportedModelError, ModelFileError: see `from_gguf` and `from_folder`.
+        """
+        return cls.from_gguf(file.metadata) if file.kind == "gguf" else cls.from_folder(file.path)
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the highest token id that stands for something."""
+        return len(self._vocabulary.pieces)
+
+    @property
+    def stop_token_ids(self) -> frozenset[int]:
+        """Every token that any source names as the end of a reply or turn."""
+        return self._vocabulary.stop_ids
+
+    @property
+    def bos_id(self) -> int | None:
+        """The token that begins a text, if there is one."""
+        return self._vocabulary.bos_id
+
+    def is_control(self, token_id: int) -> bool:
+        """Whether a token is a control token, which has no text."""
+        return token_id in self._vocabulary.control_ids
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes a token adds to a text; none for control tokens and for ids that stand for nothing."""
+        pieces = self._vocabulary.pieces
+        return pieces[token_id] if 0 <= token_id < len(pieces) else b""
+
+    def detokenizer(self, prompt_token_ids: Sequence[int] = ()) -> Detokenizer:
+        """A detokenizer for what follows a prompt.
+
+        The space that a SentencePiece vocabulary puts before a first word is dropped where the reply opens a text of
+        its own: after nothing, or after a control token.
+        """
+        opens = not prompt_token_ids or self.is_control(prompt_token_ids[-1])
+        return Detokenizer(self.token_bytes, strip_space=self._vocabulary.strips_space and opens)
+
+    def encode_text(self, text: str) -> EncodedPrompt:
+        """Encode a raw prompt, all of it as ordinary text, with BOS in front if the vocabulary wants it.
+
+        Raises:
+            ModelFileError: the model's tokenizer cannot encode it.
+        """
+        text = well_formed(text)
+        return EncodedPrompt(self._with_bos(self._encode(text, shield(text))), text)
+
+    def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> EncodedPrompt:
+        """Render messages ("role", "content") with the model's chat template, up to the reply's start, and encode.
+
+        Raises:
+            TemplateError: there is no template, or it cannot be used; the message says what to do.
+            ModelFileError: the model's tokenizer cannot encode the text.
+        """
+        if not messages:
+            raise InvalidRequestError("messages must hold at least one message, got 0.")
+        rendered = self._chat_template().render([dict(message) for message in messages])
+        token_ids = self._encode(rendered.text, rendered.shielded)
+        return EncodedPrompt(self._with_bos(token_ids), rendered.text, rendered.notices)
+
+    def close(self) -> None:
+        """End the worker that renders templates. Closing twice is fine."""
+        self._templates.close()
+
+    def __enter__(self) -> Tokenizer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _chat_template(self) -> ChatTemplate:
+        vocabulary = self._vocabulary
+        templates = vocabulary.templates
+        source = templates.get("default")
+        if source is None and len(templates) == 1:
+            (source,) = templates.values()
+        if source is None:
+            names = f" named 'default' among {', '.join(sorted(templates))}" if templates else ""
+            raise TemplateError(
+                f"This model has no chat template{names}, so it cannot take a chat. "
+                "Ask with a raw prompt, or use a model tuned for chat."
+            )
+        return ChatTemplate(
+            source, vocabulary.variables, vocabulary.added.tokens, self._added_ids, self._templates
+        )
+
+    def _added_ids(self, text: str) -> list[int]:
+        return [p.token_id for p in self._vocabulary.added.split(text, text) if p.token_id is not None]
+
+    def _encode(self, text: str, shielded: str) -> list[int]:
+        vocabulary = self._vocabulary
+        token_ids: list[int] = []
+        for piece in vocabulary.added.split(text, shielded):
+            if piece.token_id is not None:
+                token_ids.append(piece.token_id)
+                continue
+            opens = piece.opens if vocabulary.prefix == "gaps" else piece.start == 0
+            encoder = vocabulary.first if opens else vocabulary.rest
+            with rust_guard("encode this text"):
+                token_ids += encoder.encode(text[piece.start : piece.end], add_special_tokens=False).ids
+        return token_ids
+
+    def _with_bos(self, token_ids: list[int]) -> tuple[int, ...]:
+        bos = self._vocabulary.bos_id
+        if bos is not None and self._vocabulary.add_bos and token_ids[:1] != [bos]:
+            return (bos, *token_ids)
+        return tuple(token_ids)
