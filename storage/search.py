@@ -1,0 +1,153 @@
+"""Finding the passages that a question is about: by words and by meaning, fused.
+
+The keyword arm ranks by bm25, with a heading or title counting double; scripts that a word index serves badly are
+ranked by trigrams as well. The vector arm ranks by cosine. Ranks are fused as `weight / (60 + rank)`, so the two
+scales never meet. A fused score orders hits and says nothing else: no threshold belongs on it.
+
+Reads only; for the reader's connection and its thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inglenook.storage.database import Database
+from inglenook.storage.driver import Row
+from inglenook.storage.match_query import trigrams_query, words_query
+from inglenook.storage.packing import unpack_rectangles
+from inglenook.storage.records import Hit, IndexedChunk, Place
+from inglenook.storage.segmentation import has_trigram_words
+from inglenook.storage.text import from_json
+from inglenook.storage.vectors import Vectors
+
+RANK_OFFSET = 60
+ARM_DEPTH = 50
+# Where a script needs trigrams they are the better ranking; words still tell the exact match from the near one.
+_TRIGRAM_WEIGHT = 0.7
+
+_CHUNKS = """
+SELECT c.id, v.document_id, c.version_id, d.name, v.num_pages, c.text, c.page_index, c.page_label, c.char_start,
+    c.char_end, c.first_line, c.last_line, c.rectangles, c.heading_path, c.context
+FROM chunks c JOIN document_versions v ON v.id = c.version_id JOIN documents d ON d.id = v.document_id
+"""
+
+
+class Search:
+    """Searches the documents of one connection's database."""
+
+    def __init__(self, database: Database, vectors: Vectors | None = None) -> None:
+        self._db = database
+        self._vectors = vectors or Vectors(database)
+
+    def search(
+        self,
+        question: str,
+        *,
+        limit: int,
+        vector: NDArray[np.float32] | None = None,
+        embedder: str = "",
+        keyword_weight: float = 0.5,
+        document_ids: Iterable[int] | None = None,
+    ) -> list[Hit]:
+        """Return the best passages, best first, from all documents or those of `document_ids`.
+
+        Without `vector` (the question's embedding by `embedder`) only words are searched. A document in the trash,
+        or a version that is not complete yet while an older one is there, is never found.
+        """
+        versions = self._versions(document_ids)
+        depth = max(ARM_DEPTH, limit)
+        by_words = self._keyword_arm(question, versions, depth)
+        by_meaning: list[int] = []
+        if vector is not None:
+            allowed = (
+                None if document_ids is None and self._all_searched(versions) else self._chunk_ids(versions)
+            )
+            found = self._vectors.search(embedder, vector, limit=depth, allowed=allowed)
+            by_meaning = [chunk_id for chunk_id, _ in found]
+        fused = fuse((by_words, keyword_weight), (by_meaning, 1.0 - keyword_weight))
+        chunks = {chunk.id: chunk for chunk in self.chunks([chunk_id for chunk_id, _ in fused[:limit]])}
+        ranks = [{chunk_id: i for i, chunk_id in enumerate(arm)} for arm in (by_words, by_meaning)]
+        return [
+            Hit(chunks[chunk_id], score, ranks[0].get(chunk_id), ranks[1].get(chunk_id))
+            for chunk_id, score in fused[:limit]
+            if chunk_id in chunks
+        ]
+
+    def chunks(self, chunk_ids: Sequence[int]) -> list[IndexedChunk]:
+        """Return those chunks that are still there, in the order of the ids given."""
+        rows = self._db.rows(
+            f"{_CHUNKS} WHERE c.id IN (SELECT value FROM json_each(?))", (json.dumps(list(chunk_ids)),)
+        )
+        found = {row[0]: _chunk(row) for row in rows}
+        return [found[i] for i in chunk_ids if i in found]
+
+    def chunks_of_page(self, version_id: int, page_index: int) -> list[IndexedChunk]:
+        """Return the chunks of one page in order."""
+        rows = self._db.rows(
+            f"{_CHUNKS} WHERE c.version_id = ? AND c.page_index = ? ORDER BY c.id", (version_id, page_index)
+        )
+        return [_chunk(row) for row in rows]
+
+    def _keyword_arm(self, question: str, versions: list[int], depth: int) -> list[int]:
+        by_words = self._matches("chunk_words", words_query(question), versions, depth)
+        if not has_trigram_words(question):
+            return by_words
+        by_trigrams = self._matches("chunk_trigrams", trigrams_query(question), versions, depth)
+        fused = fuse((by_words, 1 - _TRIGRAM_WEIGHT), (by_trigrams, _TRIGRAM_WEIGHT))
+        return [chunk_id for chunk_id, _ in fused[:depth]]
+
+    def _matches(
+        self, table: Literal["chunk_words", "chunk_trigrams"], query: str, versions: list[int], depth: int
+    ) -> list[int]:
+        if not query or not versions:
+            return []
+        rows = self._db.rows(
+            f"SELECT f.rowid FROM {table} f JOIN chunks c ON c.id = f.rowid WHERE {table} MATCH ? "
+            "AND c.version_id IN (SELECT value FROM json_each(?)) ORDER BY f.rank, f.rowid LIMIT ?",
+            (query, json.dumps(versions), depth),
+        )
+        return [row[0] for row in rows]
+
+    def _versions(self, document_ids: Iterable[int] | None) -> list[int]:
+        sql = "SELECT current_version_id FROM documents WHERE trashed_at_ms IS NULL AND current_version_id IS NOT NULL"
+        if document_ids is None:
+            return [row[0] for row in self._db.rows(sql)]
+        ids = json.dumps(list(document_ids))
+        return [row[0] for row in self._db.rows(f"{sql} AND id IN (SELECT value FROM json_each(?))", (ids,))]
+
+    def _all_searched(self, versions: list[int]) -> bool:
+        """Return whether no chunk belongs to a version outside `versions`, the usual case."""
+        row = self._db.row("SELECT count(DISTINCT version_id) FROM chunks")
+        with_chunks = row[0] if row else 0
+        own = self._db.row(
+            "SELECT count(*) FROM json_each(?) j WHERE EXISTS (SELECT 1 FROM chunks WHERE version_id = j.value)",
+            (json.dumps(versions),),
+        )
+        return bool(own is not None and own[0] == with_chunks)
+
+    def _chunk_ids(self, versions: list[int]) -> NDArray[np.int64]:
+        rows = self._db.rows(
+            "SELECT id FROM chunks WHERE version_id IN (SELECT value FROM json_each(?))",
+            (json.dumps(versions),),
+        )
+        return np.array([row[0] for row in rows], np.int64)
+
+
+def fuse(*arms: tuple[Sequence[int], float]) -> list[tuple[int, float]]:
+    """Fuse rankings, each with its weight, into one: ids with their scores, best first, ties by the lower id."""
+    scores: dict[int, float] = {}
+    for ranking, weight in arms:
+        for rank, chunk_id in enumerate(ranking, start=1):
+            scores[chunk_id] = scores.get(chunk_id, 0.0) + weight / (RANK_OFFSET + rank)
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _chunk(row: Row) -> IndexedChunk:
+    place = Place(row[6], row[7], row[8], row[9], row[10], row[11], unpack_rectangles(row[12]))
+    values = [*row[:6], place, tuple(map(str, from_json(row[13], list))), row[14]]
+    return IndexedChunk(*values)

@@ -1,0 +1,155 @@
+"""Embeddings of chunks, searched exactly.
+
+Each embedder (a model by name) has its own vectors; a chunk can have one of several. vector_blocks.py keeps them.
+
+`Vectors` belongs to one connection. For searching it keeps blocks in memory up to a limit, and looks before each
+search which have changed; beyond the limit blocks are read again for each search. Writing goes through the writer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inglenook.storage.database import Database
+from inglenook.storage.errors import InvalidValueError
+from inglenook.storage.records import PendingVector
+from inglenook.storage.vector_blocks import Block, append_rows, quantised, read_block
+
+MAX_DIMENSION = 8192
+DEFAULT_CACHE_BYTES = 256 << 20
+
+
+class Vectors:
+    """Reads and writes the vectors of one connection's database."""
+
+    def __init__(self, database: Database, *, cache_bytes: int = DEFAULT_CACHE_BYTES) -> None:
+        self._db = database
+        self._cache_bytes = cache_bytes
+        self._cached: dict[int, Block] = {}
+
+    def chunks_without_vectors(self, embedder: str, limit: int) -> list[PendingVector]:
+        """Return the next chunks to be embedded by `embedder`, newest document last."""
+        rows = self._db.rows(
+            "SELECT c.id, v.document_id, c.context, c.text FROM chunks c "
+            "JOIN document_versions v ON v.id = c.version_id JOIN documents d ON d.id = v.document_id "
+            "WHERE d.trashed_at_ms IS NULL AND NOT EXISTS (SELECT 1 FROM chunk_vectors cv JOIN embedders e "
+            "ON e.id = cv.embedder_id WHERE e.name = ? AND cv.chunk_id = c.id) ORDER BY c.id LIMIT ?",
+            (embedder, limit),
+        )
+        return [PendingVector(row[0], row[1], f"{row[2]}\n{row[3]}" if row[2] else row[3]) for row in rows]
+
+    def count(self, embedder: str) -> int:
+        """Return how many chunks have a vector of `embedder`."""
+        row = self._db.row(
+            "SELECT count(*) FROM chunk_vectors WHERE embedder_id = (SELECT id FROM embedders WHERE name = ?)",
+            (embedder,),
+        )
+        return int(row[0]) if row else 0
+
+    def add(self, embedder: str, chunk_ids: Sequence[int], vectors: NDArray[np.float32]) -> int:
+        """Save the vectors of some chunks, float32 [N, D]; return how many were saved.
+
+        Chunks that were deleted meanwhile, or have a vector already, are passed over.
+
+        Raises:
+            InvalidValueError: counts or dimensions do not fit, or a value is not finite.
+        """
+        values = np.asarray(vectors, dtype=np.float32)
+        if values.ndim != 2 or len(values) != len(chunk_ids) or not 1 <= values.shape[1] <= MAX_DIMENSION:
+            raise InvalidValueError(
+                f"{len(chunk_ids)} chunks need vectors of the shape [{len(chunk_ids)}, 1 to {MAX_DIMENSION}], "
+                f"got {list(values.shape)}."
+            )
+        rows, scales = quantised(values)
+        with self._db.atomic():
+            embedder_id = self._embedder_id(embedder, values.shape[1])
+            wanted = {row[0] for row in self._db.rows(
+                "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?1)) AND NOT EXISTS "
+                "(SELECT 1 FROM chunk_vectors cv WHERE cv.embedder_id = ?2 AND cv.chunk_id = chunks.id)",
+                (json.dumps(list(map(int, chunk_ids))), embedder_id),
+            )}  # fmt: skip
+            first = {
+                int(chunk_id): i for i, chunk_id in reversed(list(enumerate(chunk_ids))) if chunk_id in wanted
+            }
+            order = sorted(first)
+            picked = [first[chunk_id] for chunk_id in order]
+            append_rows(self._db, embedder_id, order, rows[picked], scales[picked])
+            return len(order)
+
+    def search(
+        self,
+        embedder: str,
+        vector: NDArray[np.float32],
+        *,
+        limit: int,
+        allowed: NDArray[np.int64] | None = None,
+    ) -> list[tuple[int, float]]:
+        """Return the ids of the nearest chunks with their cosine, best first; ties by the lower id.
+
+        `allowed` are the chunk ids to search among, None for all. An embedder without vectors finds nothing.
+
+        Raises:
+            InvalidValueError: the vector has another dimension than the stored ones, or is not finite.
+        """
+        row = self._db.row("SELECT id, dimension FROM embedders WHERE name = ?", (embedder,))
+        query = np.asarray(vector, dtype=np.float32).ravel()
+        if row is None or limit < 1:
+            return []
+        if len(query) != row[1] or not np.isfinite(query).all():
+            raise InvalidValueError(
+                f"A question for {embedder} needs a finite vector of {row[1]} numbers, got {len(query)}."
+            )
+        query = query / max(float(np.linalg.norm(query)), 1e-12)
+        best_ids = np.empty(0, np.int64)
+        best = np.empty(0, np.float32)
+        for block in self._blocks(int(row[0]), int(row[1])):
+            ids, scores = block.chunk_ids, (block.rows.astype(np.float32) @ query) * block.scales
+            keep = ids > 0 if allowed is None else np.isin(ids, allowed)
+            best_ids = np.concatenate([best_ids, ids[keep]])
+            best = np.concatenate([best, scores[keep]])
+            if len(best) > limit:
+                order = np.lexsort((best_ids, -best))[:limit]
+                best_ids, best = best_ids[order], best[order]
+        order = np.lexsort((best_ids, -best))
+        return [(int(best_ids[i]), float(best[i])) for i in order]
+
+    def _blocks(self, embedder_id: int, dimension: int) -> Iterator[Block]:
+        stored: dict[int, int] = {
+            row[0]: row[1]
+            for row in self._db.rows(
+                "SELECT id, revision FROM vector_blocks WHERE embedder_id = ?", (embedder_id,)
+            )
+        }
+        for block_id in [i for i, block in self._cached.items() if block.embedder_id == embedder_id]:
+            if block_id not in stored:
+                del self._cached[block_id]
+        room = self._cache_bytes - sum(block.size_bytes for block in self._cached.values())
+        for block_id, revision in stored.items():
+            block = self._cached.get(block_id)
+            if block is None or block.revision != revision:
+                if block is not None:
+                    room += self._cached.pop(block_id).size_bytes
+                block = read_block(self._db, block_id, dimension)
+                if block is None:
+                    continue
+                if block.size_bytes <= room:
+                    self._cached[block_id] = block
+                    room -= block.size_bytes
+            yield block
+
+    def _embedder_id(self, name: str, dimension: int) -> int:
+        row = self._db.row("SELECT id, dimension FROM embedders WHERE name = ?", (name,))
+        if row is None:
+            cursor = self._db.execute(
+                "INSERT INTO embedders(name, dimension) VALUES (?, ?)", (name, dimension)
+            )
+            return int(cursor.lastrowid or 0)
+        if row[1] != dimension:
+            raise InvalidValueError(
+                f"Vectors of {name} have {row[1]} numbers, got {dimension}; another model needs another name."
+            )
+        return int(row[0])
