@@ -34,6 +34,7 @@ _READ_BYTES = 1 << 18
 _TAIL_BYTES = 8192
 _REAP_S = 2.0
 _TERMINATE_S = 1.0
+_LONGEST_WAIT_S = 60.0
 _LAST_LINE_CHARACTERS = 200
 
 
@@ -144,6 +145,8 @@ class ChildHome:
 
     def _live(self) -> str | None:
         """Start the child and stay until it is gone; return the reason unless it was asked to stop."""
+        if self._stopping:
+            return None
         try:
             process, channel = system.spawn(self._command)
         except OSError as error:
@@ -175,11 +178,11 @@ class ChildHome:
                 self._write(channel)
                 wants_to_write = selectors.EVENT_WRITE if self._unsent else 0
                 selector.modify(channel, selectors.EVENT_READ | wants_to_write)
-                deadline = self._silence_deadline() if stop_at is None else stop_at
-                ready = {
-                    key.fd: mask
-                    for key, mask in selector.select(max(0.0, min(deadline - time.monotonic(), 1.0)))
-                }
+                deadline = (
+                    min(self._silence_deadline(), self._stall_deadline()) if stop_at is None else stop_at
+                )
+                wait_s = min(max(0.0, deadline - time.monotonic()), _LONGEST_WAIT_S)
+                ready = {key.fd: mask for key, mask in selector.select(wait_s)}
                 if self._wake_read in ready:
                     os.read(self._wake_read, 4096)
                 if stderr in ready and not self._drain(stderr):
@@ -192,11 +195,11 @@ class ChildHome:
                     except FrameError as error:
                         process.kill()
                         return f"sent {error}"
+                # Only when nothing lies unread: it may be this process that was suspended, not the child.
                 elif stop_at is None and time.monotonic() >= self._silence_deadline():
-                    # Only when nothing lies unread: it may be this process that was suspended, not the child.
                     process.kill()
                     return f"did not respond for {time.monotonic() - self._heard_at:.0f} s and was ended"
-                elif stop_at is None and self._is_stalled():
+                if stop_at is None and time.monotonic() >= self._stall_deadline():
                     process.kill()
                     return f"did not stop an answer within {self._stall_timeout_s:.0f} s and was ended"
                 if stop_at is not None and time.monotonic() >= stop_at and forces:
@@ -250,9 +253,9 @@ class ChildHome:
         started = self._progress is not None
         return self._heard_at + (self._heartbeat_timeout_s if started else self._start_timeout_s)
 
-    def _is_stalled(self) -> bool:
-        waiting_since = max(self._progress_at, min(list(self._cancelled_at.values()), default=math.inf))
-        return time.monotonic() >= waiting_since + self._stall_timeout_s
+    def _stall_deadline(self) -> float:
+        first_cancel_at = min(list(self._cancelled_at.values()), default=math.inf)
+        return max(self._progress_at, first_cancel_at) + self._stall_timeout_s
 
     def _reap(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
@@ -268,16 +271,15 @@ class ChildHome:
 def describe_end(returncode: int, stderr: bytes, fault: str | None) -> str:
     """Say in sentences why the child ended and what to do: `fault` is what it did wrong before we ended it."""
     if fault is not None:
-        what = f"The engine process {fault}."
-    elif returncode < 0:
+        return f"The engine process {fault}."
+    if returncode < 0:
         what = f"The engine process was ended by signal {-returncode} ({_signal_name(-returncode)})."
         if returncode == -signal.SIGKILL:
             what += " The system does this when memory runs out; a smaller model or fewer open programs help."
-    else:
-        lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-        last = f": {lines[-1][:_LAST_LINE_CHARACTERS]}" if lines and returncode else ""
-        what = f"The engine process ended with exit code {returncode}{last}."
-    return what
+        return what
+    lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    last = f": {lines[-1][:_LAST_LINE_CHARACTERS].removesuffix('.')}" if lines and returncode else ""
+    return f"The engine process ended with exit code {returncode}{last}."
 
 
 def _signal_name(number: int) -> str:

@@ -84,7 +84,7 @@ class EngineClient:
         self._ids = itertools.count(1)
         self._open: dict[int, _Open] = {}
         self._slots: dict[str, LoadModel] = {}
-        self._lost_slots: dict[str, Failed] = {}
+        self._failed_loads: dict[str, str] = {}
         self._home: Home | None = None
         self._retiring: Home | None = None
         self._deaths: deque[float] = deque()
@@ -118,7 +118,7 @@ class EngineClient:
         return handle
 
     def unload(self, slot: str = "chat", on_event: OnEvent | None = None) -> Handle[Unloaded]:
-        """Empty a slot. After the last one a child process is ended first, so that its memory is truly free."""
+        """Empty a slot. A child process without a model ends; the answer waits for that, so memory is truly free."""
         command = UnloadModel(next(self._ids), slot)
         handle: Handle[Unloaded] = Handle(command.id, self._cancel, on_event)
         self._send(command, handle)
@@ -186,11 +186,14 @@ class EngineClient:
             answer: Event | Stats | None = None
             if isinstance(command, LoadModel | UnloadModel):
                 self._slots.pop(command.slot, None)
-                self._lost_slots.pop(command.slot, None)
+                self._failed_loads.pop(command.slot, None)
             if self._home is None and isinstance(command, UnloadModel):
                 answer = Unloaded(command.slot)
             elif self._home is None and isinstance(command, GetStats):
                 answer = Stats({}, {})
+            elif self._home is None and isinstance(command, Submit) and not self._slots:
+                slot = command.request.slot
+                answer = self._with_reason(slot, f"No model is loaded in {slot!r}. Load one first.")
             elif self._home is None:
                 answer = self._start_home()
             if self._home is not None:
@@ -232,28 +235,31 @@ class EngineClient:
             if isinstance(answer, (*TERMINAL_EVENTS, Stats)):
                 answer = self._settle(entry, answer)
                 del self._open[id_]
-                if isinstance(answer, Unloaded) and home.ends_when_empty and self._is_empty():
-                    self._open[id_] = replace(entry, last=answer)
+                if home is self._home and home.ends_when_empty and self._is_empty():
                     self._home, self._retiring = None, home
                     home.stop()
-                    return
+                    if isinstance(answer, Unloaded):
+                        self._open[id_] = replace(entry, last=answer)
+                        return
         if entry.handle is not None:
             entry.handle.deliver(answer)
 
     def _settle(self, entry: _Open, answer: Event | Stats) -> Event | Stats:
-        """Keep the account of the slots; return the last answer, or a better one."""
+        """Keep the account of the slots; return the last answer, with the reason where the client knows more."""
         command = entry.command
         if isinstance(command, LoadModel):
             if isinstance(answer, Loaded):
                 self._slots[command.slot] = command
-            elif entry.handle is None and isinstance(answer, Failed):
+            elif isinstance(answer, Failed):
                 self._slots.pop(command.slot, None)
-                self._lost_slots[command.slot] = answer
+                self._failed_loads[command.slot] = answer.message
         elif isinstance(command, Submit) and isinstance(answer, Failed) and answer.kind == "NotLoadedError":
-            lost = self._lost_slots.get(command.request.slot)
-            if lost is not None:
-                return Failed(lost.kind, f"The model could not be loaded again. {lost.message}")
+            return self._with_reason(command.request.slot, answer.message)
         return answer
+
+    def _with_reason(self, slot: str, message: str) -> Failed:
+        why = self._failed_loads.get(slot)
+        return Failed("NotLoadedError", message if why is None else f"{message} The last load failed: {why}")
 
     def _is_empty(self) -> bool:
         return not self._slots and all(isinstance(entry.command, GetStats) for entry in self._open.values())
@@ -271,6 +277,9 @@ class EngineClient:
             ended = [entry for entry in self._open.values() if entry.home is home]
             for entry in ended:
                 del self._open[entry.command.id]
+                # A model that was loaded before is tried again; one that was being loaded may be the cause.
+                if isinstance(entry.command, LoadModel) and entry.handle is not None and reason is not None:
+                    self._failed_loads[entry.command.slot] = reason
         if reason is not None:
             logger.error("the engine ended with %d open commands", len(ended))
         sentence = "The engine was closed." if reason is None else reason + _AFTERWARDS

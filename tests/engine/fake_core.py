@@ -33,6 +33,7 @@ class FakeCore:
         self._emit = emit
         self._inbox: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._cancelled: set[int] = set()
+        self._closing = False
         self._slots: dict[str, str] = {}
         self._thread = threading.Thread(target=self._run, name="fake-core", daemon=True)
         self._thread.start()
@@ -40,10 +41,11 @@ class FakeCore:
     def post(self, command: Command) -> None:
         if isinstance(command, Cancel):
             self._cancelled.add(command.target)
+        self._closing = self._closing or isinstance(command, Shutdown)
         self._inbox.put(command)
 
     def close(self, timeout_s: float = 10) -> None:
-        self._inbox.put(Shutdown(0))
+        self.post(Shutdown(0))
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
@@ -66,7 +68,7 @@ class FakeCore:
             return
         for done in range(30 if "slow" in command.path else 3):
             self._emit(command.id, LoadProgress("reading", done, 30))
-            if command.id in self._cancelled:
+            if self._is_cancelled(command.id):
                 self._emit(command.id, Failed("EngineError", "The load was cancelled."))
                 return
             if "slow" in command.path:
@@ -89,6 +91,9 @@ class FakeCore:
             ),
         )
 
+    def _is_cancelled(self, id_: int) -> bool:
+        return self._closing or id_ in self._cancelled
+
     def _answer(self, command: Submit) -> None:
         if command.request.slot not in self._slots:
             self._emit(command.id, Failed("NotLoadedError", "The slot holds no model."))
@@ -100,7 +105,7 @@ class FakeCore:
             self._emit(command.id, TokenText(text, (count,)))
             count += 1
             self.progress += 1
-            if command.id in self._cancelled:
+            if self._is_cancelled(command.id):
                 reason = "cancelled"
                 break
         self._emit(
@@ -171,7 +176,7 @@ _SCRIPTS: dict[str, Callable[[int], object]] = {
     # PyDLL keeps the GIL: no thread of the process runs, no heartbeat leaves.
     "hang": _then(lambda number: ctypes.PyDLL(None).sleep(60)),
     "stuck": _then(lambda number: time.sleep(60)),
-    "deaf": _then(lambda number: os.kill(os.getpid(), signal.SIGSTOP)),
+    "deaf": _then(lambda number: (os.kill(os.getpid(), signal.SIGSTOP), time.sleep(60))),
     "garbage": _then(_write_raw(b"\x00\x00\x00\x08garbage!")),
     "giant": _then(_write_raw(b"\x40\x00\x00\x00" + b"x" * 100)),
     "half": _then(_half_frame),

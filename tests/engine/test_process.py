@@ -19,9 +19,9 @@ import pytest
 import inglenook.engine.client as client_module
 from inglenook.engine.child_home import ChildHome, describe_end
 from inglenook.engine.client import EngineClient
-from inglenook.engine.errors import EngineStoppedError, ModelNotFoundError, NotLoadedError
+from inglenook.engine.errors import EngineError, EngineStoppedError, ModelNotFoundError, NotLoadedError
 from inglenook.engine.handle import Handle, Reply
-from inglenook.engine.request import Request, TokenText
+from inglenook.engine.request import Request, SamplingParams, TokenText
 
 FAKE_CORE = str(Path(__file__).with_name("fake_core.py"))
 COMMAND = (sys.executable, "-I", FAKE_CORE)
@@ -82,7 +82,7 @@ def is_gone(pid: int) -> bool:
 def test_a_death_fails_the_reply_with_the_reason_and_the_next_ask_works(
     client: EngineClient, prompt: str, reason: str
 ) -> None:
-    handle, waiting = ask(client, prompt), ask(client, "count 1")
+    handle = ask(client, prompt)
 
     with pytest.raises(EngineStoppedError) as caught:
         handle.result(TIMEOUT_S)
@@ -90,21 +90,20 @@ def test_a_death_fails_the_reply_with_the_reason_and_the_next_ask_works(
     assert reason in str(caught.value)
     assert "next request starts the engine again" in str(caught.value)
     assert handle.text() == "so far"
-    with pytest.raises(EngineStoppedError):
-        waiting.result(1)
     assert ask(client, "count 2").result(TIMEOUT_S).text == "0 1 "
 
 
 def test_a_child_killed_in_the_middle_is_noticed_within_a_second(client: EngineClient) -> None:
     pid = child_pid(client)
-    handle = ask(client, "endless")
+    handle, waiting = ask(client, "endless"), ask(client, "count 1")
     next(handle.events(TIMEOUT_S))
     killed_at = time.monotonic()
 
     os.kill(pid, signal.SIGKILL)
 
-    with pytest.raises(EngineStoppedError, match="SIGKILL"):
-        handle.result(TIMEOUT_S)
+    for failed in (handle, waiting):
+        with pytest.raises(EngineStoppedError, match="SIGKILL"):
+            failed.result(TIMEOUT_S)
     assert time.monotonic() - killed_at < 1
     assert handle.text().startswith("x")
     assert child_pid(client) != pid
@@ -114,8 +113,9 @@ def test_all_slots_are_loaded_again_after_a_death(client: EngineClient) -> None:
     client.load("b.gguf", slot="draft").result(TIMEOUT_S)
     client.load("c.gguf", slot="gone").result(TIMEOUT_S)
     client.unload("gone").result(TIMEOUT_S)
-    ask(client, "kill").events()
-    wait_until(lambda: client.stats(TIMEOUT_S).slots == {})
+    with pytest.raises(EngineStoppedError):
+        ask(client, "kill").result(TIMEOUT_S)
+    assert client.stats(TIMEOUT_S).slots == {}
 
     assert ask(client, "count 1", slot="draft").result(TIMEOUT_S).text == "0 "
 
@@ -125,13 +125,10 @@ def test_all_slots_are_loaded_again_after_a_death(client: EngineClient) -> None:
 
 
 def test_a_load_that_kills_the_engine_is_not_tried_again_by_itself(client: EngineClient) -> None:
-    load, waiting = client.load("deadly.gguf"), ask(client, "count 1")
+    with pytest.raises(EngineStoppedError, match="SIGKILL"):
+        client.load("deadly.gguf").result(TIMEOUT_S)
 
-    for handle in (load, waiting):
-        with pytest.raises(EngineStoppedError, match="SIGKILL"):
-            handle.result(TIMEOUT_S)
-
-    with pytest.raises(NotLoadedError):
+    with pytest.raises(NotLoadedError, match=r"The last load failed: .*SIGKILL"):
         ask(client, "count 1").result(TIMEOUT_S)
     client.load("model.gguf")
     assert ask(client, "count 1").result(TIMEOUT_S).text == "0 "
@@ -146,7 +143,7 @@ def test_a_model_that_vanished_before_the_restart_is_the_reason_given(tmp_path: 
         with pytest.raises(EngineStoppedError):
             ask(client, "kill").result(TIMEOUT_S)
 
-        with pytest.raises(ModelNotFoundError, match=r"could not be loaded again\. There is no file"):
+        with pytest.raises(NotLoadedError, match="The last load failed: There is no file"):
             ask(client, "count 1").result(TIMEOUT_S)
 
 
@@ -296,6 +293,19 @@ def test_unloading_the_last_slot_ends_the_process_and_a_load_starts_it_again(cli
     assert child_pid(client) != pid
 
 
+def test_an_engine_without_a_model_does_not_stay() -> None:
+    with make_client() as client:
+        with pytest.raises(NotLoadedError):
+            ask(client, "count 1").result(0)
+        load, unload = client.load("slow.gguf"), client.unload()
+        load.cancel()
+        with pytest.raises(EngineError, match="cancelled"):
+            load.result(TIMEOUT_S)
+        unload.result(TIMEOUT_S)
+
+        assert wait_until(lambda: not [c for c in psutil.Process().children() if not is_gone(c.pid)])
+
+
 def test_a_load_right_after_the_last_unload_works(client: EngineClient) -> None:
     for _ in range(5):
         unload = client.unload()
@@ -350,7 +360,7 @@ import functools, os, signal, sys, time
 from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import EngineClient
 from inglenook.engine.request import Request
-client = EngineClient(functools.partial(ChildHome, command=(sys.executable, "-I", sys.argv[1])))
+client = EngineClient(functools.partial(ChildHome, command=(sys.executable, "-I", sys.argv[1]), stop_timeout_s=0.3))
 client.load("model.gguf")
 print(client.submit(Request(prompt="pid")).result(20).text, flush=True)
 handle = client.submit(Request(prompt=sys.argv[2]))
@@ -379,13 +389,13 @@ def test_a_parent_that_ends_in_any_way_leaves_no_orphan(end: str, prompt: str) -
         check=False,
     )
 
-    assert wait_until(lambda: is_gone(int(shown.stdout)), timeout_s=2)
+    assert wait_until(lambda: is_gone(int(shown.stdout.split()[0])), timeout_s=2)
     assert "Warning" not in shown.stderr
 
 
 def test_ctrl_c_in_a_terminal_reaches_the_parent_only_and_leaves_no_orphan() -> None:
     code = PARENT + (
-        "try:\n    handle.result(20)\n"
+        "try:\n    print('streaming', flush=True); handle.result(20)\n"
         "except KeyboardInterrupt:\n    handle.cancel(); print(handle.result(20).finished.finish_reason)\n"
     )
     with subprocess.Popen(
@@ -396,6 +406,7 @@ def test_ctrl_c_in_a_terminal_reaches_the_parent_only_and_leaves_no_orphan() -> 
     ) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
+        assert parent.stdout.readline() == "streaming\n"
 
         os.killpg(parent.pid, signal.SIGINT)
 
@@ -404,10 +415,63 @@ def test_ctrl_c_in_a_terminal_reaches_the_parent_only_and_leaves_no_orphan() -> 
     assert wait_until(lambda: is_gone(pid), timeout_s=2)
 
 
-def test_the_real_engine_command_reports_a_missing_file_as_a_typed_error() -> None:
-    pytest.importorskip("inglenook.engine.core")
+@pytest.mark.slow
+def test_ctrl_c_at_any_moment_leaves_no_orphan(tmp_path: Path) -> None:
+    own_copy = tmp_path / "fake_core.py"
+    own_copy.write_text(Path(FAKE_CORE).read_text(encoding="utf-8"), encoding="utf-8")
+    code = PARENT + "with client:\n    handle.cancel(); handle.result(20); client.unload().result(20)\n"
+
+    for step in range(40):
+        with subprocess.Popen(
+            [sys.executable, "-c", code, str(own_copy), "endless"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as parent:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                parent.wait(step * 0.012)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(parent.pid, signal.SIGINT)
+            parent.wait(TIMEOUT_S)
+
+        assert wait_until(lambda: not _commands_with(own_copy), timeout_s=2)
+
+
+def _commands_with(path: Path) -> list[list[str]]:
+    commands = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            commands.append(process.cmdline())
+    return [command for command in commands if str(path) in command]
+
+
+@pytest.mark.slow
+def test_the_real_engine_process_reports_a_missing_file_as_a_typed_error() -> None:
     with EngineClient.child() as client, pytest.raises(ModelNotFoundError):
         client.load("/nonexistent/model.gguf").result(60)
+
+
+@pytest.mark.slow
+def test_a_real_model_killed_in_the_middle_keeps_its_text_and_answers_the_next_ask(smollm2: Path) -> None:
+    prompt = Request(
+        messages=({"role": "user", "content": "Count from one to fifty in words."},),
+        sampling=SamplingParams(temperature=0, max_tokens=200),
+    )
+    with EngineClient.child() as client:
+        client.load(smollm2)
+        handle = client.submit(prompt)
+        next(handle.events(60))
+        (child,) = psutil.Process().children()
+
+        child.kill()
+
+        with pytest.raises(EngineStoppedError, match="SIGKILL"):
+            handle.result(1)
+        assert handle.text()
+        again = client.submit(prompt)
+        next(again.events(60))
+        again.cancel()
+        assert again.result(10).finished.finish_reason == "cancelled"
 
 
 def test_endings_are_described_in_sentences() -> None:
