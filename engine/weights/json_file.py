@@ -1,21 +1,16 @@
 """Bounded JSON: files and headers of a model folder, read whole only after their size is checked.
 
-Refuses what makes two readers disagree: duplicate keys, NaN and infinities, more than 64 levels of nesting.
+Refuses what makes two readers disagree: duplicate keys, NaN and infinities.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any, NoReturn
 
 from inglenook.engine.errors import ModelFileError
 from inglenook.engine.weights.mapped_file import MappedFile, size_words
-
-MAX_DEPTH = 64
-
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
 def read_json_file(path: Path, max_bytes: int) -> dict[str, Any]:
@@ -36,25 +31,12 @@ def read_json_file(path: Path, max_bytes: int) -> dict[str, Any]:
 def parse_json_object(data: bytes, source: str) -> dict[str, Any]:
     """Read a JSON object from bytes, whose number the caller has bounded."""
     try:
-        _check_depth(data)
         value = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{source} does not hold sound JSON: {error}.") from error
     if not isinstance(value, dict):
         raise ModelFileError(f"{source} holds a JSON {type(value).__name__}; it must be an object.")
     return value
-
-
-def _check_depth(data: bytes) -> None:
-    depth = 0
-    for match in _BRACKETS.finditer(data):
-        first = match[0]
-        if first in b"[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
-        elif first in b"]}":
-            depth -= 1
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

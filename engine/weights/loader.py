@@ -9,6 +9,7 @@ halves as they are read.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -25,7 +26,8 @@ from inglenook.engine.weights.gguf import GGUFFile
 from inglenook.engine.weights.json_file import read_json_file
 from inglenook.engine.weights.metadata import Metadata
 from inglenook.engine.weights.names import gguf_name, hf_name, tensor_shapes
-from inglenook.engine.weights.safetensors import SafetensorsFile, SafetensorsFolder, inside
+from inglenook.engine.weights.safetensors import SafetensorsFile
+from inglenook.engine.weights.safetensors_folder import SafetensorsFolder, inside
 from inglenook.kernels.weight_tensor import WeightTensor
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -86,7 +88,7 @@ class ModelFile:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the content: 64 hexadecimal digits, the same wherever the files lie and whatever they are called.
+        """A hash of the content: 64 hexadecimal digits, the same wherever the model lies.
 
         SHA-256 over each file's size, its whole header, and 64 pages of 4 KB spread evenly over the rest. Two
         models, quantisations or trainings differ in it; a change that misses every page does not show, so this
@@ -140,7 +142,7 @@ def open_model(path: Path) -> ModelFile:
         UnsupportedModelError: a sound model that we do not run; the message names what is not supported.
         ModelFileError: the file is damaged, incomplete, contradicts itself or is no model.
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         return _open_folder(path)
     return _open_gguf(path)
 

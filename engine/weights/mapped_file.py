@@ -17,6 +17,9 @@ import numpy.typing as npt
 
 from inglenook.engine.errors import ModelFileError, ModelNotFoundError, UnsupportedModelError
 
+# endings of files that hold Python objects
+RISKY_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz")
+
 _HEAD_BYTES = 4096
 _OLD_GGML = (b"lmgg", b"tjgg", b"fmgg", b"algg", b"ggml")
 
@@ -121,6 +124,8 @@ def wrong_file(file: MappedFile, wanted: str) -> ModelFileError:
         )
     if head.startswith(b"version https://git-lfs"):
         return ModelFileError(f"{file.name} is a Git LFS pointer, not the model itself. Fetch the real file.")
+    if Path(file.name).suffix.lower() in RISKY_SUFFIXES:
+        return _runs_code(file, f"a {Path(file.name).suffix} file")
     if all(byte >= 32 or byte in b"\t\r\n\f" for byte in head):
         return ModelFileError(f"{file.name} is a text file, not {wanted}.")
     return ModelFileError(f"{file.name} is not {wanted}: it begins with the bytes {head[:4].hex(' ')}.")

@@ -6,7 +6,6 @@ error names file, key, what was found and what is allowed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -47,7 +46,7 @@ class Metadata(Mapping[str, Any]):
         if not isinstance(value, int) or isinstance(value, bool):
             raise self._wrong(key, value, "a whole number")
         if not low <= value <= high:
-            raise self.error(key, f"is {value:,}; it must be from {low:,} to {high:,}")
+            raise self._wrong(key, value, f"from {low:,} to {high:,}")
         return value
 
     def number(self, key: str, low: float, high: float, *, default: float | None = None) -> float:
@@ -55,8 +54,9 @@ class Metadata(Mapping[str, Any]):
         value = self._get(key, default)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise self._wrong(key, value, "a number")
-        if not (math.isfinite(value) and low <= value <= high):
-            raise self.error(key, f"is {value:g}; it must be from {low:g} to {high:g}")
+        # a NaN fails both comparisons; an int may be too large for a float
+        if not low <= value <= high:
+            raise self._wrong(key, value, f"from {low:g} to {high:g}")
         return float(value)
 
     def text(self, key: str, *, default: str | None = None) -> str:
@@ -114,19 +114,20 @@ class Metadata(Mapping[str, Any]):
         return default
 
     def _wrong(self, key: str, value: object, wanted: str) -> ModelFileError:
-        return self.error(key, f"is {_describe(value)}; it must be {wanted}")
+        return self.error(key, f"is {describe(value)}; it must be {wanted}")
 
     def _check_length(self, key: str, found: int, wanted: int | None) -> None:
         if wanted is not None and found != wanted:
             raise self.error(key, f"has {found:,} entries; it must have {wanted:,}")
 
 
-def _describe(value: object) -> str:
+def describe(value: object) -> str:
+    """A value in a few words for an error, however large it is."""
     if isinstance(value, np.ndarray):
         return f"an array of {len(value):,} {value.dtype}"
     if isinstance(value, list):
         return f"a list of {len(value):,} entries"
     if isinstance(value, dict):
         return f"a group of {len(value):,} settings"
-    shown = repr(value)
+    shown = f"{value:,}" if type(value) is int and abs(value) < 1 << 64 else repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

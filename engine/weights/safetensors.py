@@ -1,40 +1,34 @@
-"""Bounded readers of safetensors: `SafetensorsFile`, one file, and `SafetensorsFolder`, one file or many shards.
+"""`SafetensorsFile`: a bounded reader of one safetensors file, mapped.
 
 A file is a u64 header length, a JSON header {name: {dtype, shape, data_offsets}}, and the tensors, which must follow
 each other without a gap from the header's end to the file's. The header is checked against the file's size before it
-is read, and each tensor's offsets against its shape. A folder's index may name only plain files inside the folder.
-F32, F16 and BF16 can be read; other element types are refused by name when asked for.
+is read, and each tensor's offsets against its shape. F32, F16 and BF16 can be read; other element types are refused
+by name when asked for.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
 from inglenook.engine.errors import ModelFileError, UnsupportedModelError
-from inglenook.engine.weights.json_file import parse_json_object, read_json_file
+from inglenook.engine.weights.json_file import parse_json_object
 from inglenook.engine.weights.mapped_file import MappedFile, size_words, wrong_file
+from inglenook.engine.weights.metadata import describe
 from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
 
 MAX_HEADER_BYTES = 4 << 20
-MAX_INDEX_BYTES = 4 << 20
 MAX_TENSORS = 20_000
-MAX_SHARDS = 1_000
 MAX_NAME_LENGTH = 255
 MAX_AXES = 8
-
-SINGLE_NAME = "model.safetensors"
-INDEX_NAME = "model.safetensors.index.json"
 
 # element type -> bytes; those we cannot run are known so that a file's layout can be checked
 _ELEMENT_BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
     "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8, "C64": 8,
 }  # fmt: skip
-_SHARD_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}\.safetensors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +130,7 @@ class SafetensorsFile:
         dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
         if not isinstance(dtype, str) or dtype not in _ELEMENT_BYTES:
             raise UnsupportedModelError(
-                f"{self.name}: the tensor {name} has the element type {str(dtype)[:40]!r}, which is unknown."
+                f"{self.name}: the tensor {name} has the element type {describe(dtype)}, which is unknown."
             )
         if not _are_sizes(shape) or len(shape) > MAX_AXES:
             raise self._error(f"the shape of {name} must be at most {MAX_AXES} whole numbers")
@@ -174,101 +168,6 @@ class SafetensorsFile:
         return ModelFileError(f"{self.name} is damaged: {problem}.")
 
 
-class SafetensorsFolder:
-    """All tensors of a model folder, from model.safetensors or from the shards that its index names.
-
-    Raises:
-        ModelFileError: neither is there, the index names files outside the folder, or index and shards disagree.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.name = folder.name
-        self.files: list[SafetensorsFile] = []
-        self._home: dict[str, SafetensorsFile] = {}
-        try:
-            if (folder / INDEX_NAME).exists():
-                self._open_shards(folder)
-            elif (folder / SINGLE_NAME).exists():
-                file = self._open(folder, SINGLE_NAME)
-                self._home = dict.fromkeys(file.tensors, file)
-            else:
-                raise _no_weights(folder)
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def tensors(self) -> dict[str, TensorInfo]:
-        """All tensors by name."""
-        return {name: file.tensors[name] for name, file in self._home.items()}
-
-    def tensor(self, name: str) -> WeightTensor:
-        """The tensor of that name, not copied; raises as `SafetensorsFile.tensor` does."""
-        file = self._home.get(name)
-        if file is None:
-            raise ModelFileError(f"{self.name} has no tensor {name}.")
-        return file.tensor(name)
-
-    def close(self) -> None:
-        """Unmap all files. Closing twice is fine."""
-        for file in self.files:
-            file.close()
-
-    def _open_shards(self, folder: Path) -> None:
-        index = read_json_file(inside(folder, INDEX_NAME), MAX_INDEX_BYTES)
-        weight_map = index.get("weight_map")
-        if not isinstance(weight_map, dict) or not weight_map:
-            raise ModelFileError(f"{INDEX_NAME} has no weight_map.")
-        if len(weight_map) > MAX_TENSORS:
-            raise ModelFileError(
-                f"{INDEX_NAME} has {len(weight_map):,} tensors; at most {MAX_TENSORS:,} are allowed."
-            )
-        for name, shard in weight_map.items():
-            check_tensor_name(name, INDEX_NAME)
-            if not isinstance(shard, str) or not _SHARD_NAME.fullmatch(shard):
-                raise ModelFileError(
-                    f"{INDEX_NAME}: the tensor {name} is said to be in {str(shard)[:100]!r}; "
-                    "only the plain name of a .safetensors file in the same folder is allowed."
-                )
-        shards = sorted(set(weight_map.values()))
-        if len(shards) > MAX_SHARDS:
-            raise ModelFileError(
-                f"{INDEX_NAME} names {len(shards):,} files; at most {MAX_SHARDS:,} are allowed."
-            )
-        for shard in shards:
-            file = self._open(folder, shard)
-            for name in file.tensors:
-                if weight_map.get(name) != shard:
-                    raise ModelFileError(
-                        f"{shard} holds the tensor {name}, which {INDEX_NAME} does not place there."
-                    )
-                self._home[name] = file
-        missing = weight_map.keys() - self._home.keys()
-        if missing:
-            raise ModelFileError(
-                f"{weight_map[min(missing)]} lacks the tensor {min(missing)}, which {INDEX_NAME} names."
-            )
-
-    def _open(self, folder: Path, name: str) -> SafetensorsFile:
-        file = SafetensorsFile(inside(folder, name))
-        self.files.append(file)
-        return file
-
-
-def inside(folder: Path, name: str) -> Path:
-    """The path of a file in a folder, refused if a link takes it elsewhere.
-
-    Raises:
-        ModelFileError: it is a link out of the folder.
-    """
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise ModelFileError(
-            f"{name} is a link to a place outside the model's folder. Copy the folder with its links followed."
-        )
-    return path
-
-
 def check_tensor_name(name: str, source: str) -> None:
     """Refuse tensor names that are empty, too long, or could be mistaken for a path.
 
@@ -284,15 +183,3 @@ def check_tensor_name(name: str, source: str) -> None:
 
 def _are_sizes(value: object) -> bool:
     return isinstance(value, list) and all(type(item) is int and item >= 0 for item in value)
-
-
-def _no_weights(folder: Path) -> ModelFileError:
-    risky = sorted(
-        p.name for p in folder.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".joblib")
-    )
-    if risky:
-        return UnsupportedModelError(
-            f"The folder {folder.name} has its weights in {risky[0]}, which is unsupported: this format can run code "
-            "when it is opened. Use a safetensors or GGUF version of this model."
-        )
-    return ModelFileError(f"The folder {folder.name} has neither {SINGLE_NAME} nor {INDEX_NAME}.")
