@@ -126,6 +126,8 @@ def chunk_page(
     borders = [0, *(start for start in heading_starts if 0 < start < len(page.text)), len(page.text)]
     for section_start, section_end in pairwise(borders):
         heading = heading_at(section_start) if heading_at else ()
+        if heading_at and _is_only_a_heading(page.text, section_start, section_end, heading, heading_at):
+            continue
         context = join_context(title, heading, token_offsets, limits)
         room = limits.max_tokens - limits.special_tokens - _MARGIN - len(token_offsets(context))
         units = list(
@@ -148,6 +150,16 @@ def chunk_page(
                 )
             )
     return chunks
+
+
+def _is_only_a_heading(
+    text: str, start: int, end: int, heading: tuple[str, ...], heading_at: HeadingAt
+) -> bool:
+    """Say whether a section is one line of heading whose words stand in the context of the section below it."""
+    if end == len(text) or not heading or "\n" in text[start:end].strip():
+        return False
+    below = heading_at(end)
+    return len(below) > len(heading) and below[: len(heading)] == heading and heading[-1] in text[start:end]
 
 
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

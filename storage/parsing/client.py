@@ -42,6 +42,7 @@ Done = TypeVar("Done", frames.ParseDone, frames.PictureDone)
 
 _MARKDOWN_SUFFIXES = frozenset((".md", ".markdown"))
 _POLL_S = 0.05
+_CLOSE_TIMEOUT_S = 5.0
 
 
 class ParserClient:
@@ -158,9 +159,13 @@ class ParserClient:
         """End the parser process; a job in another thread fails. Twice is fine."""
         with self._state:
             self._is_closed = True
-            process, self._process = self._process, None
+            process = self._process
         if process:
-            process.kill()
+            process.end()
+            # A job that was waiting sees the end and leaves; only then is what it reads from closed.
+            if self._job.acquire(timeout=_CLOSE_TIMEOUT_S):
+                self._discard(process)
+                self._job.release()
 
     def _run(
         self,
@@ -240,14 +245,14 @@ class ParserClient:
             if not self._is_closed:
                 self._process = started
                 return started
-        started.kill()
+        started.close()
         raise _closed_error()
 
     def _discard(self, process: ParserProcess) -> None:
         with self._state:
             if self._process is process:
                 self._process = None
-        process.kill()
+        process.close()
 
     def _stopped_error(self, process: ParserProcess) -> ParsingError:
         if self._is_closed:

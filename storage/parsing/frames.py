@@ -108,6 +108,11 @@ _request_decoder = msgspec.msgpack.Decoder(Request)
 _answer_decoder = msgspec.msgpack.Decoder(Answer)
 
 
+def open_pair() -> tuple[socket.socket, socket.socket]:
+    """Make two connected sockets without an address, that no other process can reach."""
+    return socket.socketpair()
+
+
 class AnswerReader:
     """The program's side: sends requests and reads answers, each wait with a timeout."""
 

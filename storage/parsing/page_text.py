@@ -15,12 +15,13 @@ from typing import NamedTuple
 # A soft line break inside a word: PDFium reports U+0002 by character and U+FFFE by range.
 _BROKEN = "\x02\ufffe"
 # Controls, lone surrogates and non-characters separate words and are otherwise nothing.
-_SPACE = r"\s\x00\x01\x03-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\uffff"
+_LONE = r"\udc00-\udfff]|[\ud800-\udbff](?![\udc00-\udfff])"
+_SPACE = rf"(?:[\s\x00\x01\x03-\x1f\x7f-\x9f\ufdd0-\ufdef\uffff{_LONE})"
 _SPECIAL = re.compile(
     rf"(?P<pair>[\ud800-\udbff][\udc00-\udfff])"
     rf"|(?P<broken>[{_BROKEN}]+)"
     # A lone space is the common case and is copied; one class per run keeps the search linear.
-    rf"|(?P<space>(?! )[{_SPACE}][{_SPACE}]*| [{_SPACE}]+)"
+    rf"|(?P<space>(?! ){_SPACE}+| {_SPACE}+)"
     # The soft hyphen, zero-width marks, and the overrides that make text read otherwise than it is stored.
     rf"|(?P<nothing>[\u00ad\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069]+)"
     # Ligatures, and the shapes of Hebrew and Arabic letters.
@@ -28,6 +29,7 @@ _SPECIAL = re.compile(
 )
 _WORD_BEFORE = re.compile(r"\w{1,40}\Z")
 _WORD_AFTER = re.compile(r"\w{1,40}")
+_HYPHENATED = re.compile(r"\w{1,40}-\w{1,40}")
 
 
 class _Piece(NamedTuple):
@@ -65,22 +67,26 @@ class PageText:
 
         def add(text: str, raw_start: int, raw_end: int, is_copy: bool) -> None:
             nonlocal length
+            if length == 0 and text[:1].isspace():
+                text, raw_start = text[1:], raw_start + is_copy
             if text:
                 self._pieces.append(_Piece(length, raw_start, raw_end, is_copy))
                 parts.append(text)
                 length += len(text)
 
+        has_breaks = any(mark in raw for mark in _BROKEN)
+        hyphenated = frozenset(_HYPHENATED.findall(raw)) if has_breaks else frozenset()
         position = 0
         for match in _SPECIAL.finditer(raw):
             add(raw[position : match.start()], position, match.start(), True)
-            text = _replacement(match, raw, at_start=length == 0)
+            text = _replacement(match, raw, hyphenated, at_start=length == 0)
             add(text, match.start(), match.end(), False)
             position = match.end()
         add(raw[position:], position, len(raw), True)
         return "".join(parts).rstrip()
 
 
-def _replacement(match: re.Match[str], raw: str, *, at_start: bool) -> str:
+def _replacement(match: re.Match[str], raw: str, hyphenated: frozenset[str], *, at_start: bool) -> str:
     found = match.group()
     match match.lastgroup:
         case "space":
@@ -89,7 +95,7 @@ def _replacement(match: re.Match[str], raw: str, *, at_start: bool) -> str:
             lines = found.replace("\r\n", "\n").replace("\r", "\n").count("\n")
             return "\n\n" if lines > 1 else "\n" if lines else " "
         case "broken":
-            return _join(raw, match.start(), match.end())
+            return _join(raw, match.start(), match.end(), hyphenated)
         case "pair":
             return found.encode("utf-16", "surrogatepass").decode("utf-16")
         case "shape":
@@ -97,7 +103,7 @@ def _replacement(match: re.Match[str], raw: str, *, at_start: bool) -> str:
     return ""
 
 
-def _join(raw: str, start: int, end: int) -> str:
+def _join(raw: str, start: int, end: int, hyphenated: frozenset[str]) -> str:
     """Decide what stands at a break in a word: nothing, or the hyphen of a word that is written with one.
 
     It was a hyphen of the word if what follows starts no lower-case word, or if the page has the word so elsewhere.
@@ -108,4 +114,4 @@ def _join(raw: str, start: int, end: int) -> str:
         return "-"
     if after.group()[0].isupper() or after.group()[0].isdigit() or before.group()[-1].isdigit():
         return "-"
-    return "-" if f"{before.group()}-{after.group()}" in raw else ""
+    return "-" if f"{before.group()}-{after.group()}" in hyphenated else ""

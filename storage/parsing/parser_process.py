@@ -6,7 +6,7 @@ descriptor: its end of a socket pair.
 
 from __future__ import annotations
 
-import socket
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +33,7 @@ class ParserProcess:
     """
 
     def __init__(self, *, limits: ParsingLimits, tokenizer: Path | None, max_tokens: int) -> None:
-        ours, theirs = socket.socketpair()
+        ours, theirs = frames.open_pair()
         with theirs:
             self._connection = ours
             self._process = subprocess.Popen(
@@ -52,7 +52,7 @@ class ParserProcess:
         try:
             self.restrictions = self._set_up(limits, tokenizer, max_tokens)
         except BaseException:
-            self.kill()
+            self.close()
             raise
 
     @property
@@ -81,11 +81,18 @@ class ParserProcess:
         """Give the next answer, or None after the timeout; raises EOFError when the process is gone."""
         return self._answers.receive(timeout_s)
 
-    def kill(self) -> None:
-        """End the process at once and wait until it is gone; twice is fine."""
+    def end(self) -> None:
+        """End the process at once; may be called while another thread waits in `receive`, which then sees its end."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the process and free what belongs to it; twice is fine."""
         self._process.kill()
         self._connection.close()
-        self._process.wait(_STOP_TIMEOUT_S)
+        with contextlib.suppress(
+            subprocess.TimeoutExpired
+        ):  # one that hangs in the kernel dies when that lets go
+            self._process.wait(_STOP_TIMEOUT_S)
 
     def death_cause(self) -> str:
         """Say how the process ended, for a message: a signal's number or an exit status."""

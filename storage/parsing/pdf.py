@@ -9,7 +9,8 @@ used only by the one thread of the parser process.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pypdfium2  # type: ignore[import-untyped]  # it ships no types
@@ -30,6 +31,7 @@ MAX_PAGE_CHARS = 2_000_000
 # Whole numbers per point in PDFium's transform, whose results are whole.
 _STEPS = 64
 _MAX_DEVICE_SIZE = 1 << 28
+_Box = tuple[float, float, float, float]  # left, top, right, bottom in the PDF's own coordinates: y upwards
 _FORM_TYPES_XFA = (raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND)
 
 
@@ -120,7 +122,8 @@ class PdfPage:
         width, height = page.get_size()
         # A size of 0 or of a galaxy is damage; the text of such a page can still be read.
         self.width, self.height = (side if 0 < side < 1e6 else 612.0 for side in (width, height))
-        self._steps = min(_STEPS, _MAX_DEVICE_SIZE / max(self.width, self.height))
+        self._display = _Display(page, self.width, self.height)
+        self._visible = self._display.visible()
         self._content = PageText(self._visible_characters())
         self.parsed = ParsedPage(
             index=index, label=label, text=self._content.text, width=self.width, height=self.height
@@ -134,7 +137,10 @@ class PdfPage:
     def rects(self, start: int, end: int) -> tuple[Rect, ...]:
         """Give the rectangles of `text[start:end]`, one for each line, as displayed."""
         raw_start, raw_end = self._content.raw_range(start, end)
-        return merge_lines(self._raw_rects(raw_start, raw_end - raw_start))
+        boxes = map(self._display.rect, self._raw_boxes(raw_start, raw_end - raw_start))
+        # Leading spaces were normalised away, so the first character is one that has a direction.
+        angle = raw.FPDFText_GetCharAngle(self._text_page.raw, raw_start)
+        return merge_lines(boxes, is_vertical=self._display.is_vertical(max(0.0, angle)))
 
     def has_picture(self) -> bool:
         """Say whether the page shows any picture, as a scan does."""
@@ -170,38 +176,66 @@ class PdfPage:
             )
         get_unicode = raw.FPDFText_GetUnicode
         codes = [get_unicode(handle, position) for position in range(max(0, count))]
-        if any(self._is_outside(rect) for rect in self._raw_rects(0, -1)):
+        if any(map(self._is_outside, self._raw_boxes(0, -1))):
             codes = [
-                32 if any(map(self._is_outside, self._raw_rects(position, 1))) else code
+                32 if any(map(self._is_outside, self._raw_boxes(position, 1))) else code
                 for position, code in enumerate(codes)
             ]
         return "".join(chr(code) if code <= 0x10FFFF else "\x00" for code in codes)
 
-    def _is_outside(self, rect: Rect) -> bool:
-        return rect.right < 0 or rect.bottom < 0 or rect.left > self.width or rect.top > self.height
+    def _is_outside(self, box: _Box) -> bool:
+        left, top, right, bottom = self._visible
+        return box[2] < left or box[0] > right or box[1] < bottom or box[3] > top
 
-    def _raw_rects(self, position: int, count: int) -> Iterable[Rect]:
+    def _raw_boxes(self, position: int, count: int) -> Iterator[_Box]:
+        """Yield the boxes of characters in the PDF's own coordinates; PDFium joins those of one text object."""
         handle = self._text_page.raw
-        sides = [ctypes.c_double() for _ in range(4)]
+        left, top, right, bottom = (ctypes.c_double() for _ in range(4))
+        get_rect = raw.FPDFText_GetRect
         for i in range(raw.FPDFText_CountRects(handle, position, count)):
-            if raw.FPDFText_GetRect(handle, i, *sides):
-                left, top, right, bottom = (side.value for side in sides)
-                yield self._displayed(left, top, right, bottom)
+            if get_rect(handle, i, left, top, right, bottom):
+                yield left.value, top.value, right.value, bottom.value
 
-    def _displayed(self, left: float, top: float, right: float, bottom: float) -> Rect:
-        first, second = self._to_device(left, top), self._to_device(right, bottom)
-        return Rect(
-            min(first[0], second[0]),
-            min(first[1], second[1]),
-            max(first[0], second[0]),
-            max(first[1], second[1]),
-        )
 
-    def _to_device(self, x: float, y: float) -> tuple[float, float]:
-        width, height = round(self.width * self._steps), round(self.height * self._steps)
+class _Display:
+    """The transform from a page's own coordinates to points of the displayed page, rotated and cropped."""
+
+    def __init__(self, page: pypdfium2.PdfPage, width: float, height: float) -> None:
+        steps = min(_STEPS, _MAX_DEVICE_SIZE / max(width, height))
+        self._page = page.raw
+        self._steps = steps
+        self._size = (round(width * steps), round(height * steps))
+        # The transform is affine: three points far apart fix it.
+        (x0, y0), (x1, y1), (x2, y2) = (self._probe(*point) for point in ((0, 0), (width, 0), (0, height)))
+        self._x = ((x1 - x0) / width, (x2 - x0) / height, x0)
+        self._y = ((y1 - y0) / width, (y2 - y0) / height, y0)
+
+    def rect(self, box: _Box) -> Rect:
+        """Give a box of the page's own coordinates as displayed."""
+        left, top, right, bottom = box
+        xs = sorted(self._x[0] * x + self._x[1] * y + self._x[2] for x, y in ((left, top), (right, bottom)))
+        ys = sorted(self._y[0] * x + self._y[1] * y + self._y[2] for x, y in ((left, top), (right, bottom)))
+        return Rect(round(xs[0], 2), round(ys[0], 2), round(xs[1], 2), round(ys[1], 2))
+
+    def is_vertical(self, angle: float) -> bool:
+        """Say whether text at an angle, in radians on the page itself, runs up or down as displayed."""
+        x, y = math.cos(angle), math.sin(angle)
+        return abs(self._x[0] * x + self._x[1] * y) < abs(self._y[0] * x + self._y[1] * y)
+
+    def visible(self) -> _Box:
+        """Give what is displayed, in the page's own coordinates."""
+        corners = []
+        for corner in ((0, 0), self._size):
+            x, y = ctypes.c_double(), ctypes.c_double()
+            raw.FPDF_DeviceToPage(self._page, 0, 0, *self._size, 0, *corner, ctypes.byref(x), ctypes.byref(y))
+            corners.append((x.value, y.value))
+        (x1, y1), (x2, y2) = corners
+        return min(x1, x2), max(y1, y2), max(x1, x2), min(y1, y2)
+
+    def _probe(self, x: float, y: float) -> tuple[float, float]:
         device_x, device_y = ctypes.c_int(), ctypes.c_int()
         raw.FPDF_PageToDevice(
-            self._page.raw, 0, 0, width, height, 0, x, y, ctypes.byref(device_x), ctypes.byref(device_y)
+            self._page, 0, 0, *self._size, 0, x, y, ctypes.byref(device_x), ctypes.byref(device_y)
         )
         return device_x.value / self._steps, device_y.value / self._steps
 

@@ -10,8 +10,13 @@ from inglenook.storage.parsing.document import Rect
 _MAX_GAP_HEIGHTS = 2.0
 
 
-def merge_lines(rects: Iterable[Rect]) -> tuple[Rect, ...]:
-    """Join rectangles that follow one another on one line; order is kept, empty ones are left out."""
+def merge_lines(rects: Iterable[Rect], *, is_vertical: bool = False) -> tuple[Rect, ...]:
+    """Join rectangles that follow one another on one line; order is kept, empty ones are left out.
+
+    `is_vertical` says that the lines run up or down, as on a page that is displayed on its side.
+    """
+    if is_vertical:
+        return tuple(map(_turned, merge_lines(map(_turned, rects))))
     merged: list[Rect] = []
     for rect in rects:
         if rect.right <= rect.left or rect.bottom <= rect.top:
@@ -34,3 +39,7 @@ def _is_same_line(first: Rect, second: Rect) -> bool:
     overlap = min(first.bottom, second.bottom) - max(first.top, second.top)
     gap = max(first.left, second.left) - min(first.right, second.right)
     return overlap > min(heights) / 2 and gap < _MAX_GAP_HEIGHTS * max(heights)
+
+
+def _turned(rect: Rect) -> Rect:
+    return Rect(rect.top, rect.left, rect.bottom, rect.right)

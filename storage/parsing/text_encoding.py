@@ -1,8 +1,8 @@
 """From the bytes of a text file to its text, with the encoding used and whether it was a guess.
 
 In this order: a byte order mark; strict UTF-8; UTF-16 and UTF-32 by where the NUL bytes stand. Then the bytes prove
-nothing more, and the candidates below are compared: each must decode without error, and is scored by the share of its
-letters beyond ASCII that are common in the languages it is used for, minus those that are out of place. The highest
+nothing more, and the candidates below are compared: each must decode without error, and is scored by how common its
+letters beyond ASCII are in the languages it is used for, less those that are out of place. The highest
 score wins, cp1252 (Western Europe) if none is convincing. The user is told that it was a guess.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from itertools import pairwise
 from typing import NamedTuple
 
 from inglenook.storage.parsing.errors import DamagedDocumentError, UnsupportedTypeError
@@ -24,40 +23,47 @@ _MARKS: tuple[tuple[bytes, str], ...] = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
-# The most frequent letters of each script. A wrong single-byte table gives rare ones and capitals inside words.
-_CYRILLIC = "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэф"
-_GREEK = "αοιετσνηυρπκμλςήίόάέύώθγδβχφωξζψ"
+# The letters of each script, the most frequent first. A wrong table gives rare ones and capitals inside words.
+_CYRILLIC = "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъіїєў"
+_GREEK = "αοιετσνηυρπκμλςήίόάέύώθγδβχφωξζψϊϋ"
 _HEBREW = "יוהלאתרמבשנדעחקםפגכןזסטצץךף"
-_ARABIC = "اليمونرتبةعدسفهكقحجشطصخضذثزغءئظأإىآ"
-_LATIN_WEST = "éèêëàâäáãåæçñóòôöõøœúùûüíìîïßýÿ€£§°«»–—‘’“”…·©®™"
-_LATIN_CENTRAL = "áéíóöőúüűčďěňřšťůžýąćęłńśźżäôĺľŕîâășțăđ„”–"
+_ARABIC = "اليمونرتبةعدسفهكقحجشطصخضذثزغءئظأإىآؤ"
+_LATIN_WEST = "éèêëàâäáãåæçñóòôöõøœúùûüíìîïßý"
+_LATIN_CENTRAL = "áéíóöőúüűčďěňřšťůžýąćęłńśźżäôĺľŕîâșțăđ"
+_MARKS_OF_PROSE = "«»–—‘’‚“”„…·°§€£©®™ºª¿¡№"
+# The most frequent characters, and the lead bytes of the first level: the common half of each table.
 _HAN = (
     "的一是不了人我在有他这這中大来來上国國个個到说說们們为為子和你地出道也时時年得就那要下以生会會自着去之过過家学學对對可她里"
     "后後小么麼心多天而能好都然没沒日于於起还還发發成事只作当當想看文无無开開手十用主行方又如前所本见見经經头頭面公同三已老"
     "从從动動两兩长長現情定法京新電話語"
 )
+_HANGUL = "이다는을가의에하고지를은로한서도사기인자대어그시나리해아있라일수부"
+_CJK_MARKS = "，。、：；！？（）「」『』《》“”・"
 
 
 class _Candidate(NamedTuple):
+    """An encoding and the letters of its languages; `lead_bytes` makes it one of several bytes a character."""
+
     encoding: str
-    common: frozenset[str]
-    is_multibyte: bool = False
+    letters: str
+    is_latin: bool = False
+    lead_bytes: tuple[int, int] | None = None
 
 
 _CANDIDATES: tuple[_Candidate, ...] = (
-    _Candidate("cp1252", frozenset(_LATIN_WEST)),
-    _Candidate("cp1251", frozenset(_CYRILLIC)),
-    _Candidate("koi8_r", frozenset(_CYRILLIC)),
-    _Candidate("cp866", frozenset(_CYRILLIC)),
-    _Candidate("cp1250", frozenset(_LATIN_CENTRAL)),
-    _Candidate("cp1253", frozenset(_GREEK)),
-    _Candidate("cp1255", frozenset(_HEBREW)),
-    _Candidate("cp1256", frozenset(_ARABIC)),
-    _Candidate("gb18030", frozenset(_HAN + "，。、：；！？（）“”"), True),
-    _Candidate("big5", frozenset(_HAN + "，。、：；！？（）「」"), True),
-    _Candidate("cp932", frozenset(_HAN + "、。「」（）ー"), True),
-    _Candidate("euc_jp", frozenset(_HAN + "、。「」（）ー"), True),
-    _Candidate("euc_kr", frozenset(), True),
+    _Candidate("cp1252", _LATIN_WEST, is_latin=True),
+    _Candidate("cp1251", _CYRILLIC),
+    _Candidate("koi8_r", _CYRILLIC),
+    _Candidate("cp866", _CYRILLIC),
+    _Candidate("cp1250", _LATIN_CENTRAL, is_latin=True),
+    _Candidate("cp1253", _GREEK),
+    _Candidate("cp1255", _HEBREW),
+    _Candidate("cp1256", _ARABIC),
+    _Candidate("gb18030", _HAN, lead_bytes=(0xB0, 0xD7)),
+    _Candidate("big5", _HAN, lead_bytes=(0xA4, 0xC6)),
+    _Candidate("cp932", _HAN, lead_bytes=(0x88, 0x97)),
+    _Candidate("euc_jp", _HAN, lead_bytes=(0xB0, 0xCF)),
+    _Candidate("euc_kr", _HANGUL, lead_bytes=(0xB0, 0xC8)),
 )
 
 _SAMPLE_CHARS = 100_000
@@ -153,22 +159,43 @@ def _score(data: bytes, candidate: _Candidate) -> float | None:
     if len(text) > _SAMPLE_CHARS:
         # Letters beyond ASCII may stand only at the end: the sample is taken from the whole.
         text = re.sub(r"[\x00-\x7f]{100,}", " ", text)[:_SAMPLE_CHARS]
-    beyond = [character for character in text if character > "\x7f"]
-    if not beyond:
-        return None
-    good = sum(_is_common(character, candidate) for character in beyond)
-    bad = sum(_is_out_of_place(character) for character in beyond) + _case_breaks(text)
-    return (good - bad) / len(beyond)
+    weights = _weights(candidate)
+    good = bad = count = 0.0
+    for before, character, after in zip(" " + text, text, text[1:] + " ", strict=False):
+        if character <= "\x7f":
+            continue
+        count += 1
+        if candidate.lead_bytes:
+            good += _multibyte_weight(character, candidate, weights)
+        elif not candidate.is_latin or character in _MARKS_OF_PROSE or _is_ascii_letter(before, after):
+            good += weights.get(character, 0.0)
+        if _is_out_of_place(character) or (character.isupper() and before.islower() and before > "\x7f"):
+            bad += 1
+    return (good - bad) / count if count else None
 
 
-def _is_common(character: str, candidate: _Candidate) -> bool:
-    if character in candidate.common:
-        return True
-    if candidate.encoding in ("cp932", "euc_jp"):
-        return "\u3041" <= character <= "\u30fa"
-    if candidate.encoding == "euc_kr":
-        return "\uac00" <= character <= "\ud7a3"
-    return not candidate.is_multibyte and character.lower() in candidate.common and character.isupper()
+def _weights(candidate: _Candidate) -> dict[str, float]:
+    """Weigh letters: by frequency where the order is known, capitals less as they are rarer."""
+    weights = dict.fromkeys(_CJK_MARKS if candidate.lead_bytes else _MARKS_OF_PROSE, 0.7)
+    for rank, letter in enumerate(candidate.letters):
+        is_flat = candidate.is_latin or candidate.lead_bytes
+        weights[letter] = 1.0 if is_flat else 1.0 - 0.9 * rank / len(candidate.letters)
+        weights.setdefault(letter.upper(), 0.85 * weights[letter])
+    return weights
+
+
+def _multibyte_weight(character: str, candidate: _Candidate, weights: dict[str, float]) -> float:
+    if character in weights:
+        return weights[character]
+    if "\u3041" <= character <= "\u30ff":
+        return 1.0 if candidate.encoding in ("cp932", "euc_jp") else 0.0
+    first, last = candidate.lead_bytes or (0, 0)
+    return 0.6 if first <= character.encode(candidate.encoding)[0] <= last else 0.0
+
+
+def _is_ascii_letter(*neighbours: str) -> bool:
+    """Say whether one is: a letter with an accent stands among others without."""
+    return any(each.isascii() and each.isalpha() for each in neighbours)
 
 
 def _is_out_of_place(character: str) -> bool:
@@ -177,13 +204,4 @@ def _is_out_of_place(character: str) -> bool:
         "\u2500" <= character <= "\u259f"
         or "\uff61" <= character <= "\uff9f"
         or unicodedata.category(character) in ("Cc", "Co", "Cn")
-    )
-
-
-def _case_breaks(text: str) -> int:
-    """Count capitals that directly follow a small letter beyond ASCII, the mark of a wrong Cyrillic table."""
-    return sum(
-        1
-        for before, after in pairwise(text)
-        if after > "\x7f" and after.isupper() and before > "\x7f" and before.islower()
     )

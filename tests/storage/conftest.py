@@ -48,22 +48,34 @@ def parsed(*texts: str, sha256: str = "0" * 64, title: str = "") -> ParsedDocume
     return ParsedDocument(kind="text", sha256=sha256, size_bytes=10, pages=pages, chunks=chunks)
 
 
-AddDocument = Callable[..., Document]
+class AddDocument:
+    """Adds documents made by `parsed` to a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._documents = Documents(database)
+
+    def __call__(
+        self, *texts: str, path: str = "/papers/a.pdf", sha256: str = "0" * 64, title: str = ""
+    ) -> Document:
+        document, _ = self._documents.add(
+            path, name=Path(path).name, sha256=sha256, size_bytes=10, modified_at_ns=1
+        )
+        self._documents.store(document.version_id, parsed(*texts, sha256=sha256, title=title))
+        return self._documents.get(document.id)
 
 
 @pytest.fixture
 def add_document(db: Database) -> AddDocument:
     """Add a document of the given pages to the database in memory."""
-    return adder(db)
+    return AddDocument(db)
 
 
-def adder(database: Database) -> AddDocument:
-    def add(*texts: str, path: str = "/papers/a.pdf", sha256: str = "0" * 64, title: str = "") -> Document:
-        documents = Documents(database)
-        document, _ = documents.add(
-            path, name=Path(path).name, sha256=sha256, size_bytes=10, modified_at_ns=1
-        )
-        documents.store(document.version_id, parsed(*texts, sha256=sha256, title=title))
-        return documents.get(document.id)
+@pytest.fixture
+def add_to_file(file_db: Database) -> AddDocument:
+    """Add a document of the given pages to the database in a file."""
+    return AddDocument(file_db)
 
-    return add
+
+@pytest.fixture
+def parsed_document() -> Callable[..., ParsedDocument]:
+    return parsed
