@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import torch
 
+from inglenook.engine.errors import ModelFileError
 from inglenook.engine.request import SamplingParams
 from inglenook.kernels.gumbel import gumbel_noise
 
 GREEDY_BELOW = 1e-5
 _FIRST_TRY = 512
-
-
-class NotANumberError(Exception):
-    """The logits hold NaN or +infinity: the model or its file is unsound."""
 
 
 def sample(logits: torch.Tensor, params: SamplingParams, *, seed: int, choice: int, position: int) -> int:
@@ -27,12 +24,15 @@ def sample(logits: torch.Tensor, params: SamplingParams, *, seed: int, choice: i
     position: index that the chosen token will have in its sequence.
 
     Raises:
-        NotANumberError: no token can be chosen from these logits.
+        ModelFileError: the logits hold NaN or +infinity, or forbid every token.
     """
     scores = logits.numpy()
     best = int(scores.argmax())  # NumPy takes the first of equals, and a NaN if there is one
     if not -torch.inf < float(scores[best]) < torch.inf:
-        raise NotANumberError
+        raise ModelFileError(
+            "The model computed values that are not numbers. Its file is damaged or unsuitable; "
+            "fetch it again or use another model."
+        )
     if params.temperature < GREEDY_BELOW:
         return best
     scaled = (logits.double() - float(scores[best])) / params.temperature

@@ -111,10 +111,10 @@ class Decoder:
             group, index = place[number]
             tensors = kv[group]
             qkv = ops.linear(ops.rms_norm(x, layer.attention_norm, spec.norm_eps), layer.qkv)
-            q, k, v = qkv.split((spec.q_size, spec.kv_size, spec.kv_size), dim=-1)
-            q = ops.rotary_embedding(q.unflatten(-1, (spec.num_heads, spec.head_size)), cos, sin)
-            k = ops.rotary_embedding(k.unflatten(-1, (spec.num_kv_heads, spec.head_size)), cos, sin)
-            v = v.unflatten(-1, (spec.num_kv_heads, spec.head_size))
+            q, k, v = torch.split(qkv, [spec.q_size, spec.kv_size, spec.kv_size], dim=-1)
+            q = ops.rotary_embedding(q.reshape(-1, spec.num_heads, spec.head_size), cos, sin)
+            k = ops.rotary_embedding(k.reshape(-1, spec.num_kv_heads, spec.head_size), cos, sin)
+            v = v.reshape(-1, spec.num_kv_heads, spec.head_size)
             ops.store_kv(k, v, tensors.k[index], tensors.v[index], batch.groups[group].slots)
             attended = ops.attention(q, tensors, index, batch, group, spec.attention_scale)
             if number == last:

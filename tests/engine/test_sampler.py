@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from inglenook.engine.errors import ModelFileError
 from inglenook.engine.request import SamplingParams
-from inglenook.engine.sampler import NotANumberError, sample
+from inglenook.engine.sampler import sample
 
 
 def draw(logits, *, position=0, seed=0, **params):
@@ -52,8 +53,8 @@ def test_min_p_is_relative_to_the_best_token():
 def test_filters_that_reach_beyond_the_first_candidates_are_exact():
     flat = [0.0] * 3000
 
-    assert len(drawn(flat, count=3000, temperature=1, top_p=0.9)) > 1200
-    assert max(drawn(flat, count=3000, temperature=1, top_p=0.5)) < 1501
+    assert len(drawn(flat, count=800, temperature=1, top_p=0.9)) > 550
+    assert max(drawn(flat, count=800, temperature=1, top_p=0.5)) < 1501
 
 
 def test_forbidden_tokens_are_never_drawn():
@@ -72,7 +73,7 @@ def test_the_same_key_draws_the_same_token_and_other_positions_draw_others():
 @pytest.mark.parametrize("bad", [[math.nan, 1.0], [1.0, math.inf], [-math.inf, -math.inf]])
 def test_logits_that_are_not_numbers_are_refused(bad):
     for temperature in (0, 1):
-        with pytest.raises(NotANumberError):
+        with pytest.raises(ModelFileError, match="not numbers"):
             draw(bad, temperature=temperature)
 
 
@@ -80,7 +81,7 @@ def test_logits_that_are_not_numbers_are_refused(bad):
 def test_draws_follow_the_softmax_by_chi_square(params):
     generator = np.random.default_rng(1)
     logits = generator.normal(size=8).astype(np.float32)
-    temperature, count = 0.8, 20_000
+    temperature, count = 0.8, 8_000
     probabilities = np.exp(logits.astype(np.float64) / temperature)
     probabilities /= probabilities.sum()
     order = np.argsort(-probabilities)

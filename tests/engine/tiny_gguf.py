@@ -46,13 +46,13 @@ def write_tiny_gguf(
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_freq_base(10000.0)
     writer.add_rope_dimension_count(HIDDEN // HEADS)
-    tokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *_byte_letters()]
+    tokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", *_byte_letters(), "he"]
     writer.add_vocab_size(len(tokens))
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(tokens)
-    writer.add_token_types([gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.NORMAL] * 256)
-    writer.add_token_merges(["h e", "t he", "i n"][:0] or [f"{tokens[3]} {tokens[3]}"][:0])
+    writer.add_token_types([gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.NORMAL] * 257)
+    writer.add_token_merges(["h e"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_add_bos_token(False)

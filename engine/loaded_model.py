@@ -1,0 +1,133 @@
+"""`LoadedModel`: a model in its slot — weights on a back end, tokenizer, scheduler and block pool.
+
+`load_model` is the whole way from a path to a model that can take steps: open and check the file, choose the back
+end, check memory, load with progress, allocate the KV cache. It runs on a loader thread; the result is handed to the
+engine thread, which alone uses it from then on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from inglenook.engine.backend import Backend
+from inglenook.engine.backend_choice import choose_backend
+from inglenook.engine.block_pool import BlockPool
+from inglenook.engine.cpu import default_num_threads
+from inglenook.engine.errors import InvalidRequestError
+from inglenook.engine.kv_cache import num_blocks_for
+from inglenook.engine.memory import check_fit, estimate_need, kv_bytes, memory_state
+from inglenook.engine.model_runner import ModelRunner
+from inglenook.engine.models.spec import ModelSpec
+from inglenook.engine.request import Loaded, LoadOptions, LoadProgress
+from inglenook.engine.scheduler import Scheduler
+from inglenook.engine.tokenizer.tokenizer import Tokenizer
+from inglenook.engine.weights.loader import ModelFile, open_model
+
+_SHORTEST_CONTEXT = 2048  # below this a model is refused rather than shortened further
+_SPARE_CONTEXTS = 4  # sequences of full length that the pool may hold when memory allows
+
+
+class LoadCancelledError(Exception):
+    """The load was cancelled; raised through the progress callback."""
+
+
+@dataclasses.dataclass(slots=True)
+class LoadedModel:
+    """Everything of one slot. `facts` is what its `Loaded` event said."""
+
+    facts: Loaded
+    spec: ModelSpec
+    tokenizer: Tokenizer
+    runner: ModelRunner
+    scheduler: Scheduler
+
+    def reset(self) -> None:
+        """Start with an empty scheduler and pool, after a step failed half-way."""
+        self.scheduler = self.scheduler.fresh()
+
+    def close(self) -> None:
+        """Give all memory back."""
+        self.runner.close()
+        self.tokenizer.close()
+
+
+def load_model(
+    path: Path, slot: str, options: LoadOptions, progress: Callable[[LoadProgress], None]
+) -> LoadedModel:
+    """Load the model at `path`.
+
+    `progress` is called often and may raise `LoadCancelledError`; nothing is kept then.
+
+    Raises:
+        ModelFileError, NotEnoughMemoryError, InvalidRequestError: as their docstrings say.
+    """
+    started = time.perf_counter()
+    torch.set_num_threads(options.num_threads or default_num_threads())
+    progress(LoadProgress("Reading the model file", 0, 1))
+    with open_model(path) as file:
+        backend = choose_backend(options.backend, file.spec)
+        context, num_blocks, notices = _plan_memory(file, backend, options)
+        spec = dataclasses.replace(file.spec, context_length=context)
+        tokenizer = model_tokenizer(file)
+        try:
+            model = backend.load(
+                spec, file, lambda done, total: progress(LoadProgress("Loading", done, total))
+            )
+        except BaseException:
+            tokenizer.close()
+            raise
+    groups = backend.kv_groups(spec)
+    model.allocate_kv((num_blocks,) * len(groups))
+    facts = Loaded(
+        slot=slot,
+        name=file.name,
+        architecture=spec.architecture,
+        backend=backend.name,
+        backend_reason=backend.reason,
+        context_length=context,
+        weight_bytes=model.weight_bytes,
+        kv_bytes=num_blocks * sum(group.block_bytes for group in groups),
+        load_s=time.perf_counter() - started,
+        notices=notices,
+    )
+    step_tokens = options.max_step_tokens or backend.step_tokens(spec)
+    scheduler = Scheduler(BlockPool(num_blocks), max_step_tokens=step_tokens)
+    return LoadedModel(facts, spec, tokenizer, ModelRunner(model, len(groups)), scheduler)
+
+
+def model_tokenizer(file: ModelFile) -> Tokenizer:
+    """Make the tokenizer that belongs to a model file."""
+    if file.kind == "gguf":
+        return Tokenizer.from_gguf(file.metadata)
+    return Tokenizer.from_folder(file.path)
+
+
+def _plan_memory(file: ModelFile, backend: Backend, options: LoadOptions) -> tuple[int, int, tuple[str, ...]]:
+    """Choose context length and number of KV blocks, or refuse the model before anything is loaded."""
+    spec, own = file.spec, file.spec.context_length
+    wanted = options.context_length or own
+    if wanted > own:
+        raise InvalidRequestError(
+            f"context_length must be at most {own:,}, the limit of {file.name}; got {wanted:,}."
+        )
+    groups = backend.kv_groups(spec)
+    weights = backend.estimate_weight_bytes(spec, file.size_bytes)
+    free = memory_state().free_bytes
+    context, notices = wanted, []
+    if options.context_length is None:
+        while context > _SHORTEST_CONTEXT and estimate_need(weights, kv_bytes(groups, context)) > free:
+            context = max(_SHORTEST_CONTEXT, context // 2)
+        if context < own:
+            notices.append(
+                f"The context is {context:,} tokens instead of the model's {own:,}, so that it fits the free memory."
+            )
+    check_fit(file.name, estimate_need(weights, kv_bytes(groups, context)), free)
+    block_bytes = sum(group.block_bytes for group in groups)
+    spare = (free - estimate_need(weights, 0)) // 4 // block_bytes
+    blocks = num_blocks_for(context)
+    return context, max(blocks, min(_SPARE_CONTEXTS * blocks, spare)), tuple(notices)

@@ -1,0 +1,118 @@
+"""The sentence encoder: a BERT that turns texts' token ids into normalised vectors. fp32, plain PyTorch.
+
+Post-norm layers as in Devlin et al., 2018: x = norm(x + attention(x)), x = norm(x + down(gelu(up(x)))), gelu by the
+error function. A sentence's vector is the mean of its tokens' last states, or the state of its first token,
+divided by its length (Reimers and Gurevych, "Sentence-BERT", 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch.nn.functional import embedding, gelu, layer_norm, linear, normalize, scaled_dot_product_attention
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderSpec:
+    """Shape and pooling of an encoder. `max_tokens` counts the special tokens too; more are left out and said."""
+
+    architecture: str
+    vocab_size: int
+    hidden_size: int
+    num_layers: int
+    num_heads: int
+    intermediate_size: int
+    num_positions: int
+    num_types: int
+    norm_eps: float
+    pooling: Literal["mean", "first"]
+    max_tokens: int
+
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """All tensors by their names in a BERT checkpoint."""
+        h, f = self.hidden_size, self.intermediate_size
+        shapes: dict[str, tuple[int, ...]] = {
+            "embeddings.word_embeddings.weight": (self.vocab_size, h),
+            "embeddings.position_embeddings.weight": (self.num_positions, h),
+            "embeddings.token_type_embeddings.weight": (self.num_types, h),
+            "embeddings.LayerNorm.weight": (h,),
+            "embeddings.LayerNorm.bias": (h,),
+        }
+        for i in range(self.num_layers):
+            p = f"encoder.layer.{i}."
+            for part, n, k in (
+                ("attention.self.query", h, h),
+                ("attention.self.key", h, h),
+                ("attention.self.value", h, h),
+                ("attention.output.dense", h, h),
+                ("intermediate.dense", f, h),
+                ("output.dense", h, f),
+            ):
+                shapes[f"{p}{part}.weight"], shapes[f"{p}{part}.bias"] = (n, k), (n,)
+            for part in ("attention.output.LayerNorm", "output.LayerNorm"):
+                shapes[f"{p}{part}.weight"] = shapes[f"{p}{part}.bias"] = (h,)
+        return shapes
+
+
+class Encoder:
+    """An encoder with its weights; `read` gives the float32 tensor of a checkpoint's name."""
+
+    def __init__(self, spec: EncoderSpec, read: Callable[[str], torch.Tensor]) -> None:
+        self.spec = spec
+        self._tensors = {name: read(name) for name in spec.tensor_shapes()}
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all weights."""
+        return sum(tensor.nbytes for tensor in self._tensors.values())
+
+    @torch.inference_mode()
+    def embed(self, sequences: list[list[int]]) -> torch.Tensor:
+        """Encode sequences of token ids (special tokens included, 1 to `max_tokens` each) together.
+
+        Returns float32 [N, hidden_size], each row of length 1.
+        """
+        lengths = torch.tensor([len(s) for s in sequences])
+        longest = int(lengths.max())
+        ids = torch.zeros((len(sequences), longest), dtype=torch.int64)
+        for row, sequence in enumerate(sequences):
+            ids[row, : len(sequence)] = torch.tensor(sequence)
+        valid = torch.arange(longest)[None] < lengths[:, None]
+        t = self._tensors
+        x = embedding(ids, t["embeddings.word_embeddings.weight"])
+        x = (
+            x
+            + t["embeddings.position_embeddings.weight"][:longest]
+            + t["embeddings.token_type_embeddings.weight"][0]
+        )
+        x = self._norm(x, "embeddings.LayerNorm")
+        for i in range(self.spec.num_layers):
+            x = self._layer(x, valid[:, None, None, :], f"encoder.layer.{i}.")
+        if self.spec.pooling == "first":
+            return normalize(x[:, 0], dim=-1)
+        weights = valid[..., None].float()
+        mean: torch.Tensor = (x * weights).sum(1) / weights.sum(1)
+        return normalize(mean, dim=-1)
+
+    def _layer(self, x: torch.Tensor, mask: torch.Tensor, prefix: str) -> torch.Tensor:
+        def heads(part: str) -> torch.Tensor:
+            y = self._linear(x, f"{prefix}attention.self.{part}")
+            return y.view(*y.shape[:2], self.spec.num_heads, -1).transpose(1, 2)
+
+        attended = scaled_dot_product_attention(heads("query"), heads("key"), heads("value"), attn_mask=mask)
+        attended = self._linear(attended.transpose(1, 2).flatten(2), prefix + "attention.output.dense")
+        x = self._norm(x + attended, prefix + "attention.output.LayerNorm")
+        up = gelu(self._linear(x, prefix + "intermediate.dense"))
+        return self._norm(x + self._linear(up, prefix + "output.dense"), prefix + "output.LayerNorm")
+
+    def _linear(self, x: torch.Tensor, name: str) -> torch.Tensor:
+        return linear(x, self._tensors[name + ".weight"], self._tensors[name + ".bias"])
+
+    def _norm(self, x: torch.Tensor, name: str) -> torch.Tensor:
+        size = (self.spec.hidden_size,)
+        return layer_norm(
+            x, size, self._tensors[name + ".weight"], self._tensors[name + ".bias"], self.spec.norm_eps
+        )

@@ -1,0 +1,354 @@
+"""The engine through `EngineClient.in_process`, on a tiny model of random weights read from a real GGUF file."""
+
+import itertools
+import threading
+from dataclasses import replace
+
+import pytest
+import torch
+from tiny_gguf import CONTEXT, write_tiny_gguf
+
+from inglenook.engine.client import EngineClient
+from inglenook.engine.errors import (
+    ContextLengthError,
+    InternalEngineError,
+    InvalidRequestError,
+    ModelFileError,
+    ModelNotFoundError,
+    NotEnoughMemoryError,
+    NotLoadedError,
+    TemplateError,
+)
+from inglenook.engine.model_runner import ModelRunner
+from inglenook.engine.request import Finished, LoadOptions, LoadProgress, Request, SamplingParams, TokenText
+
+T = 30.0
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return write_tiny_gguf(tmp_path_factory.mktemp("model") / "tiny.gguf")
+
+
+@pytest.fixture(scope="module")
+def loaded(tiny):
+    with EngineClient.in_process() as client:
+        client.load(tiny, options=LoadOptions(backend="reference")).result(T)
+        yield client
+
+
+def ask(text="hello", **params):
+    params.setdefault("temperature", 0)
+    params.setdefault("max_tokens", 24)
+    params.setdefault("ignore_eos", True)
+    return Request(messages=({"role": "user", "content": text},), sampling=SamplingParams(**params))
+
+
+def ids(client, request):
+    return client.submit(request).result(T).token_ids
+
+
+def live_blocks(client):
+    return client.stats().values["chat.kv_blocks_live"]
+
+
+def test_a_load_reports_progress_and_then_facts(tiny):
+    with EngineClient.in_process() as client:
+        *progress, facts = client.load(tiny, options=LoadOptions(backend="reference")).events(T)
+
+    assert all(isinstance(event, LoadProgress) for event in progress)
+    assert (facts.architecture, facts.backend, facts.context_length) == ("llama", "reference", CONTEXT)
+    assert facts.weight_bytes > 300_000
+
+
+def test_text_and_token_ids_come_in_order_and_then_one_finished(loaded):
+    events = list(loaded.submit(ask(max_tokens=10)).events(T))
+
+    assert all(isinstance(event, TokenText) for event in events[:-1])
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert finished.finish_reason == "length"
+    assert finished.completion_tokens == sum(len(e.token_ids) for e in events[:-1]) == 10
+    assert finished.ttft_s > 0
+    assert finished.tpot_s > 0
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 16, 17, 64])
+def test_greedy_tokens_do_not_depend_on_the_chunk_size(tiny, loaded, chunk):
+    want = ids(loaded, ask("what is the capital of France? " * 3, max_tokens=64))
+
+    with EngineClient.in_process() as client:
+        client.load(tiny, options=LoadOptions(backend="reference", max_step_tokens=chunk)).result(T)
+        got = ids(client, ask("what is the capital of France? " * 3, max_tokens=64))
+
+    assert got == want
+
+
+def test_batch_mates_change_nothing(loaded):
+    requests = [ask(f"question {i}", temperature=i % 2, seed=5, max_tokens=20) for i in range(6)]
+    alone = [ids(loaded, request) for request in requests]
+
+    handles = [loaded.submit(request) for request in requests]
+
+    assert [handle.result(T).token_ids for handle in handles] == alone
+
+
+def test_preemption_changes_nothing_and_no_block_leaks(tiny):
+    options = LoadOptions(backend="reference", context_length=64)
+    requests = [ask(f"{i}", max_tokens=30) for i in range(6)]
+    with EngineClient.in_process() as client:
+        client.load(tiny, options=options).result(T)
+        alone = [ids(client, request) for request in requests]
+
+        handles = [client.submit(request) for request in requests]
+        together = [handle.result(T).token_ids for handle in handles]
+        stats = client.stats().values
+
+    assert together == alone
+    assert stats["chat.kv_blocks_live"] == 0
+
+
+def test_the_same_seed_gives_the_same_reply_and_another_gives_another(loaded):
+    first = ids(loaded, ask(temperature=1, seed=1))
+
+    assert ids(loaded, ask(temperature=1, seed=1)) == first
+    assert ids(loaded, ask(temperature=1, seed=2)) != first
+
+
+def test_a_drawn_seed_is_reported_and_repeats_the_reply(loaded):
+    reply = loaded.submit(ask(temperature=1)).result(T)
+
+    assert ids(loaded, ask(temperature=1, seed=reply.finished.seed)) == reply.token_ids
+
+
+def test_a_stop_string_ends_the_reply_and_is_not_shown(loaded):
+    whole = loaded.submit(ask(max_tokens=40)).result(T).text
+    stop = whole[8:11]
+
+    reply = loaded.submit(ask(max_tokens=40, stop=(stop,))).result(T)
+
+    assert reply.text == whole[: whole.index(stop)]
+    assert reply.finished.finish_reason == "stop"
+
+
+def test_a_stop_token_ends_the_reply_and_is_not_among_its_ids(loaded):
+    want = ids(loaded, ask(max_tokens=12))
+    stop = want[5]
+
+    reply = loaded.submit(ask(max_tokens=12, stop_token_ids=(stop,))).result(T)
+
+    assert reply.token_ids == want[: want.index(stop)]
+    assert reply.finished.finish_reason == "stop"
+
+
+def test_no_new_tokens_is_legal_and_only_prefills(loaded):
+    reply = loaded.submit(ask(max_tokens=0)).result(T)
+
+    assert (reply.text, reply.token_ids) == ("", ())
+    assert (reply.finished.finish_reason, reply.finished.ttft_s) == ("length", None)
+
+
+def test_without_a_limit_the_reply_ends_with_the_context(loaded):
+    reply = loaded.submit(replace(ask(), sampling=SamplingParams(temperature=0, ignore_eos=True))).result(T)
+
+    assert reply.finished.finish_reason == "length"
+    assert reply.finished.prompt_tokens + reply.finished.completion_tokens == CONTEXT
+
+
+def test_raw_text_and_token_ids_are_prompts_too(loaded):
+    by_text = ids(loaded, Request(prompt="abc", sampling=SamplingParams(temperature=0, max_tokens=5)))
+
+    letters = tuple(3 + byte for byte in b"abc")
+    by_ids = ids(
+        loaded, Request(prompt_token_ids=letters, sampling=SamplingParams(temperature=0, max_tokens=5))
+    )
+
+    assert by_text == by_ids
+
+
+def test_cancelling_ends_with_cancelled_and_frees_the_blocks(loaded):
+    handle = loaded.submit(ask(max_tokens=400))
+    events = handle.events(T)
+    next(events)
+
+    handle.cancel()
+
+    assert list(events)[-1].finish_reason == "cancelled"
+    assert live_blocks(loaded) == 0
+
+
+def test_a_prompt_with_the_reply_must_fit_the_context(loaded):
+    with pytest.raises(ContextLengthError, match=r"has 3 tokens .* take 510 tokens.* holds 512"):
+        ids(loaded, Request(prompt_token_ids=(5, 6, 7), sampling=SamplingParams(max_tokens=510)))
+
+
+def test_a_prompt_as_long_as_the_context_leaves_no_room(loaded):
+    with pytest.raises(ContextLengthError, match=r"512 tokens .* at least 1 token"):
+        ids(loaded, Request(prompt_token_ids=(5,) * 512))
+
+
+@pytest.mark.parametrize("request_", [Request(prompt=""), Request(prompt_token_ids=())])
+def test_an_empty_prompt_is_refused_and_others_go_on(loaded, request_):
+    with pytest.raises(InvalidRequestError, match="prompt is empty"):
+        ids(loaded, request_)
+
+    assert ids(loaded, ask(max_tokens=3))
+
+
+def test_an_unknown_token_id_is_refused(loaded):
+    with pytest.raises(InvalidRequestError, match="token ids must be 0 to 259, got 260"):
+        ids(loaded, Request(prompt_token_ids=(1, 260)))
+
+
+def test_asking_an_empty_slot_says_so():
+    with (
+        EngineClient.in_process() as client,
+        pytest.raises(NotLoadedError, match="No model is loaded in 'chat'"),
+    ):
+        client.submit(ask()).result(T)
+
+
+def test_a_request_during_the_load_waits_for_it(tiny):
+    with EngineClient.in_process() as client:
+        load = client.load(tiny, options=LoadOptions(backend="reference"))
+        reply = client.submit(ask(max_tokens=4))
+
+        assert reply.result(T).finished.completion_tokens == 4
+        assert load.done
+
+
+def test_a_request_waiting_for_a_load_that_fails_is_answered(tmp_path):
+    with EngineClient.in_process() as client:
+        load = client.load(tmp_path / "no.gguf")
+        reply = client.submit(ask())
+
+        with pytest.raises(ModelNotFoundError):
+            load.result(T)
+        with pytest.raises((NotLoadedError, ModelNotFoundError)):
+            reply.result(T)
+
+
+def test_a_second_model_in_another_slot_answers_beside_the_first(tiny, tmp_path, loaded):
+    other = write_tiny_gguf(tmp_path / "other.gguf", seed=1)
+    with EngineClient.in_process() as client:
+        for path, slot in ((tiny, "chat"), (other, "second")):
+            client.load(path, slot, LoadOptions(backend="reference")).result(T)
+        handles = [client.submit(replace(ask(), slot=slot)) for slot in ("chat", "second")]
+        first, second = (handle.result(T).token_ids for handle in handles)
+
+    assert first == ids(loaded, ask())
+    assert first != second
+
+
+def test_unloading_cancels_and_empties_the_slot(tiny):
+    with EngineClient.in_process() as client:
+        client.load(tiny, options=LoadOptions(backend="reference")).result(T)
+        handle = client.submit(ask(max_tokens=400))
+        next(handle.events(T))
+
+        client.unload().result(T)
+
+        assert handle.result(T).finished.finish_reason == "cancelled"
+        with pytest.raises(NotLoadedError):
+            client.submit(ask()).result(T)
+
+
+def test_a_context_beyond_the_models_own_is_refused(tiny):
+    with (
+        EngineClient.in_process() as client,
+        pytest.raises(InvalidRequestError, match=r"at most 512.*got 1,000"),
+    ):
+        client.load(tiny, options=LoadOptions(backend="reference", context_length=1000)).result(T)
+
+
+def test_a_model_too_large_for_memory_is_refused_before_loading(tiny, monkeypatch):
+    from inglenook.engine import loaded_model
+    from inglenook.engine.memory import MemoryState
+
+    monkeypatch.setattr(loaded_model, "memory_state", lambda: MemoryState(10**9, 9 * 10**6))
+    with (
+        EngineClient.in_process() as client,
+        pytest.raises(NotEnoughMemoryError, match=r"needs .*, 9 MB are free"),
+    ):
+        client.load(tiny).result(T)
+
+
+def test_a_step_that_fails_fails_its_requests_and_the_next_one_works(tiny, monkeypatch):
+    with EngineClient.in_process() as client:
+        client.load(tiny, options=LoadOptions(backend="reference")).result(T)
+        want = ids(client, ask(max_tokens=5))
+        run, calls = ModelRunner.run, itertools.count()
+
+        def fail_once(self, plan):
+            if next(calls) == 2:
+                raise RuntimeError("secret prompt text")
+            return run(self, plan)
+
+        monkeypatch.setattr(ModelRunner, "run", fail_once)
+        with pytest.raises(InternalEngineError, match="RuntimeError") as caught:
+            client.submit(ask(max_tokens=5)).result(T)
+
+        assert "secret" not in str(caught.value)
+        assert ids(client, ask(max_tokens=5)) == want
+        assert live_blocks(client) == 0
+
+
+def test_logits_that_are_not_numbers_fail_that_request_alone(tiny, monkeypatch):
+    with EngineClient.in_process() as client:
+        client.load(tiny, options=LoadOptions(backend="reference")).result(T)
+        want = ids(client, ask("good", max_tokens=5))
+        run = ModelRunner.run
+
+        def spoil(self, plan):
+            logits = run(self, plan).clone()
+            for row, chunk in enumerate(c for c in plan.chunks if c.is_last):
+                if chunk.sequence.num_prompt_tokens > 60:
+                    logits[row] = torch.nan
+            return logits
+
+        monkeypatch.setattr(ModelRunner, "run", spoil)
+        bad, good = client.submit(ask("bad" * 20)), client.submit(ask("good", max_tokens=5))
+
+        with pytest.raises(ModelFileError, match="not numbers"):
+            bad.result(T)
+        assert good.result(T).token_ids == want
+
+
+def test_a_model_without_a_template_answers_raw_prompts_only(tmp_path, monkeypatch):
+    import tiny_gguf
+
+    monkeypatch.setattr(tiny_gguf.gguf.GGUFWriter, "add_chat_template", lambda self, text: None)
+    path = write_tiny_gguf(tmp_path / "plain.gguf")
+    with EngineClient.in_process() as client:
+        client.load(path, options=LoadOptions(backend="reference")).result(T)
+        with pytest.raises(TemplateError):
+            client.submit(ask()).result(T)
+
+        assert ids(client, Request(prompt="abc", sampling=SamplingParams(temperature=0, max_tokens=3)))
+
+
+def test_many_requests_with_cancels_in_every_state_leak_nothing(loaded):
+    handles = []
+    for number in range(120):
+        handles.append(loaded.submit(ask("x" * (number % 40), max_tokens=1 + number % 12)))
+        if number % 3 == 0:
+            handles[number // 2].cancel()
+        if number % 7 == 0:
+            handles[-1].cancel()
+    reasons = {handle.result(T).finished.finish_reason for handle in handles}
+
+    assert reasons == {"length", "cancelled"}
+    assert live_blocks(loaded) == 0
+
+
+def test_closing_ends_open_requests_and_all_threads(tiny):
+    before = threading.active_count()
+    client = EngineClient.in_process()
+    client.load(tiny, options=LoadOptions(backend="reference")).result(T)
+    handle = client.submit(ask(max_tokens=400))
+    next(handle.events(T))
+
+    client.close()
+
+    assert handle.done
+    assert threading.active_count() == before
