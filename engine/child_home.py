@@ -7,7 +7,6 @@ into a queue and wake it. The end of the channel is the end of the child, so a d
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import selectors
@@ -70,8 +69,7 @@ class ChildHome:
         self._lock = threading.RLock()
         self._outbox: deque[bytes] = deque()
         self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_read, False)
-        os.set_blocking(self._wake_write, False)
+        self._woken = False
         self._stopping = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="engine-client", daemon=True)
@@ -125,8 +123,9 @@ class ChildHome:
 
     def _wake(self) -> None:
         # Under the lock, because once the thread has closed the pipe its number may belong to another file.
-        with self._lock, contextlib.suppress(BlockingIOError):
-            if not self._ended.is_set():
+        with self._lock:
+            if not self._woken and not self._ended.is_set():
+                self._woken = True
                 os.write(self._wake_write, b"\0")
 
     def _run(self) -> None:
@@ -184,7 +183,9 @@ class ChildHome:
                 wait_s = min(max(0.0, deadline - time.monotonic()), _LONGEST_WAIT_S)
                 ready = {key.fd: mask for key, mask in selector.select(wait_s)}
                 if self._wake_read in ready:
-                    os.read(self._wake_read, 4096)
+                    with self._lock:
+                        os.read(self._wake_read, 1)
+                        self._woken = False
                 if stderr in ready and not self._drain(stderr):
                     selector.unregister(stderr)
                 if ready.get(channel, 0) & selectors.EVENT_READ:

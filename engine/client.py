@@ -131,22 +131,33 @@ class EngineClient:
         self._send(command, handle)
         return handle
 
+    def vital_signs(self) -> dict[str, float]:
+        """Return what is known without asking the engine, which may be stuck: also part of `stats`.
+
+        "deaths" counts the engine's unwanted ends of late; while an engine runs, "progress" counts its steps and
+        load pieces, and in a child process "progress_age_s" and "heartbeat_age_s" say how long ago it was heard of.
+        """
+        with self._lock:
+            home, deaths = self._home, float(len(self._deaths))
+        return {"deaths": deaths} | (home.facts() if home is not None else {})
+
     def stats(self, timeout_s: float = 5.0) -> Stats:
-        """Ask the engine for its numbers and add the client's: "progress", "restarts" and so on; never starts it.
+        """Ask the engine for its numbers and add the vital signs; never starts an engine.
 
         Raises:
             TimeoutError: the engine has not answered in that time.
             EngineError: the engine ended meanwhile.
         """
-        with self._lock:
-            home, restarts = self._home, float(len(self._deaths))
-        if home is None:
-            return Stats({"restarts": restarts}, {})
         command = GetStats(next(self._ids))
         handle: Handle[Stats] = Handle(command.id, self._cancel)
         self._send(command, handle)
-        stats = handle.result(timeout_s)
-        return replace(stats, values={**stats.values, **home.facts(), "restarts": restarts})
+        try:
+            stats = handle.result(timeout_s)
+        except TimeoutError:
+            with self._lock:
+                self._open.pop(command.id, None)
+            raise
+        return replace(stats, values=stats.values | self.vital_signs())
 
     def close(self) -> None:
         """End the engine; what is open ends too, first "cancelled" or then failed. Closing twice is fine."""

@@ -24,8 +24,6 @@ from inglenook.engine.messages import Cancel, Command, Emit, GetStats, LoadModel
 from inglenook.engine.messages import UnloadModel as Unload
 from inglenook.engine.request import Failed, Finished, FinishReason, Loaded, LoadProgress, TokenText, Unloaded
 
-COMMAND = (sys.executable, "-I", __file__)
-
 
 class FakeCore:
     def __init__(self, emit: Emit) -> None:

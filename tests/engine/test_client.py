@@ -206,13 +206,13 @@ def test_slots_hold_several_models(client: EngineClient) -> None:
 
 
 def test_stats_have_the_engines_and_the_clients_numbers(client: EngineClient) -> None:
-    assert client.stats(TIMEOUT_S).values == {"restarts": 0.0}
+    assert client.stats(TIMEOUT_S).values == {"deaths": 0.0}
     client.load("model.gguf").result(TIMEOUT_S)
 
     values = client.stats(TIMEOUT_S).values
 
     assert values["fake"] == 1.0
-    assert values["restarts"] == 0.0
+    assert values["deaths"] == 0.0
     assert values["progress"] >= 0
 
 

@@ -121,7 +121,7 @@ def test_all_slots_are_loaded_again_after_a_death(client: EngineClient) -> None:
 
     stats = client.stats(TIMEOUT_S)
     assert stats.slots == {"chat": "model.gguf", "draft": "b.gguf"}
-    assert stats.values["restarts"] == 1
+    assert stats.values["deaths"] == 1
 
 
 def test_a_load_that_kills_the_engine_is_not_tried_again_by_itself(client: EngineClient) -> None:
@@ -253,7 +253,7 @@ def test_a_flood_of_events_arrives_whole_while_other_threads_run(client: EngineC
         last = now
 
     assert len(handle.result(TIMEOUT_S).token_ids) == 100_000
-    assert sorted(gaps)[int(len(gaps) * 0.99)] < 0.05
+    assert sorted(gaps)[int(len(gaps) * 0.99)] < 0.1
 
 
 def test_noise_on_stderr_blocks_nothing(client: EngineClient) -> None:
@@ -288,7 +288,7 @@ def test_unloading_the_last_slot_ends_the_process_and_a_load_starts_it_again(cli
     client.unload("chat").result(TIMEOUT_S)
 
     assert is_gone(pid)
-    assert client.stats(TIMEOUT_S).values == {"restarts": 0.0}
+    assert client.stats(TIMEOUT_S).values == {"deaths": 0.0}
     client.load("model.gguf")
     assert child_pid(client) != pid
 
@@ -317,7 +317,9 @@ def test_a_load_right_after_the_last_unload_works(client: EngineClient) -> None:
 
 
 @pytest.mark.parametrize("prompt", ["count 1", "endless", "hang", "deaf"])
-def test_closing_ends_the_child_whatever_it_does(client: EngineClient, prompt: str) -> None:
+def test_closing_ends_the_child_whatever_it_does(prompt: str) -> None:
+    client = make_client(stop_timeout_s=0.5)
+    client.load("model.gguf").result(TIMEOUT_S)
     pid = child_pid(client)
     handle = ask(client, prompt)
     next(handle.events(TIMEOUT_S))
@@ -327,7 +329,19 @@ def test_closing_ends_the_child_whatever_it_does(client: EngineClient, prompt: s
 
     assert is_gone(pid)
     assert handle.done
-    assert time.monotonic() - started_at < 5
+    assert time.monotonic() - started_at < 3
+
+
+def test_a_stuck_engine_shows_in_the_vital_signs() -> None:
+    with make_client(stop_timeout_s=0.1) as client:
+        client.load("model.gguf").result(TIMEOUT_S)
+        next(ask(client, "stuck").events(TIMEOUT_S))
+
+        with pytest.raises(TimeoutError):
+            client.stats(0.01)
+
+        assert wait_until(lambda: client.vital_signs()["progress_age_s"] > 1.2)
+        assert client.vital_signs()["heartbeat_age_s"] < 1.2
 
 
 def test_nothing_is_left_behind_after_many_lives() -> None:
