@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from inglenook.app import cli
+from inglenook.app.cli import run
+
+
+@pytest.fixture(autouse=True)
+def _signals_and_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    before = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    for number, handler in before:
+        signal.signal(number, handler)
+
+
+def test_without_arguments_the_next_step_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run([]) == 0
+    assert "inglenook models get smollm2-135m" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(["--help"])
+
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    assert all(f"    {command} " in out for command in ("ask", "models", "doctor"))
+
+
+def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["--version"])
+
+    assert capsys.readouterr().out == "inglenook 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "named"),
+    [
+        ("max_tokens must be a number, got 'x'.", "--max-tokens must be a number, got 'x'."),
+        ("context_length must be 1, got 0.", "--context must be 1, got 0."),
+        ("a request must be good.", "a request must be good."),
+        ("The end.", "The end."),
+    ],
+)
+def test_an_error_names_the_option_that_sets_the_parameter(sentence: str, named: str) -> None:
+    assert cli._with_option_name(sentence) == named
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "inglenook.app", "models", "list"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(writing)
+
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_under_stdout_is_a_sentence() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "inglenook.app", "models", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"inglenook: No space left on device")
+
+
+def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "inglenook.app", "models", "list"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "XDG_DATA_HOME": str(tmp_path / "Grüße")},
+        capture_output=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0
+    assert b"Gr\\xfc\\xdfe" in done.stdout

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from inglenook.app.cli import run
+from inglenook.engine.backend import Progress
+from inglenook.engine.errors import FetchError
+from inglenook.engine.model_catalogue import CATALOGUE
+from inglenook.engine.model_import import ModelFacts
+from inglenook.engine.model_library import InstalledModel, ModelLibrary
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Iterator[None]:
+    before = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+    yield
+    for number, handler in before:
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The data folder of a user of this test; every file counts as a model."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    facts = ModelFacts(
+        title="A \x1b[1mmodel", kind="chat", licence="MIT", size_bytes=4_000_000, memory_bytes=10**15
+    )
+    monkeypatch.setattr("inglenook.engine.model_library.inspect_model", lambda _path: facts)
+    return tmp_path / "share"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.gguf"
+    path.write_bytes(b"GGUF")
+    return path
+
+
+def test_the_list_shows_what_is_here_and_what_can_be_fetched(
+    share: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["models", "import", str(file)])
+    capsys.readouterr()
+
+    assert run(["models", "list"]) == 0
+
+    out = capsys.readouterr().out
+    assert f"In the library, {share / 'inglenook' / 'models'}:" in out
+    assert "4 MB on disk, needs 1000000.0 GB of memory: does not fit in the" in out
+    assert f"A \\x1b[1mmodel; chat; MIT; at {file}" in out
+    assert all(entry.name in out and entry.licence in out for entry in CATALOGUE)
+    assert "not an open-source licence" in out
+
+
+def test_the_list_as_json_has_the_same_facts(
+    share: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["models", "import", str(file)])
+    capsys.readouterr()
+
+    run(["models", "list", "--json"])
+
+    facts = json.loads(capsys.readouterr().out)
+    (model,) = facts["models"]
+    assert (model["name"], model["path"], model["fits"], model["is_reference"]) == (
+        "mine",
+        str(file),
+        False,
+        True,
+    )
+    assert [entry["name"] for entry in facts["catalogue"]] == [entry.name for entry in CATALOGUE]
+
+
+def test_a_fetched_model_is_announced_with_its_licence(
+    share: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], file: Path
+) -> None:
+    def fetch(library: ModelLibrary, name: str, progress: Progress) -> InstalledModel:
+        progress(1, 2)
+        return library.add(file, name=name)
+
+    monkeypatch.setattr(ModelLibrary, "fetch", fetch)
+
+    assert run(["models", "get", "smollm2-135m"]) == 0
+
+    out, err = capsys.readouterr()
+    assert out.startswith("smollm2-135m is in the library: 4 MB, MIT.\n")
+    assert "for trying out" in out
+    assert err == ""
+
+
+def test_a_fetch_that_fails_is_one_sentence(
+    share: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fetch(*_: object) -> None:
+        raise FetchError("No network.")
+
+    monkeypatch.setattr(ModelLibrary, "fetch", fetch)
+
+    assert run(["models", "get", "smollm2-135m"]) == 1
+    assert capsys.readouterr() == ("", "inglenook: No network.\n")
+
+
+def test_a_fetch_that_is_interrupted_ends_with_130(share: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ModelLibrary, "fetch", fetch)
+
+    assert run(["models", "get", "smollm2-135m"]) == 130
+
+
+@pytest.mark.parametrize("name", ["nope", "../x", "qwen2.5-0.5b"])
+def test_only_models_of_the_catalogue_can_be_fetched(
+    share: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert run(["models", "get", name]) == 1
+    assert f"There is no model '{name}' to fetch. The catalogue has: smollm2-135m" in capsys.readouterr().err
+
+
+def test_an_import_says_where_the_model_is(
+    share: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["models", "import", str(file)])
+    run(["models", "import", str(file), "--copy", "--name", "kept"])
+
+    out = capsys.readouterr().out
+    assert f"mine is in the library, where it is, {file}" in out
+    assert "kept is in the library, as a copy" in out
+
+
+def test_removing_says_what_was_freed_and_what_stays(
+    share: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["models", "import", str(file)])
+    run(["models", "import", str(file), "--copy", "--name", "kept"])
+    capsys.readouterr()
+
+    run(["models", "remove", "mine"])
+    run(["models", "remove", "kept"])
+
+    out = capsys.readouterr().out
+    assert f"mine is forgotten; its file stays at {file}. 0 bytes were freed." in out
+    assert "kept is removed; " in out
+    assert file.exists()
+    assert run(["models", "remove", "kept"]) == 1
+
+
+def test_the_folder_of_a_user_is_closed_to_others(share: Path, file: Path) -> None:
+    run(["models", "import", str(file)])
+
+    assert (share / "inglenook").stat().st_mode & 0o077 == 0
+
+
+def test_a_library_folder_that_is_a_file_is_a_sentence(
+    share: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (share / "inglenook").mkdir(parents=True)
+    shutil.copy(file, share / "inglenook" / "models")
+
+    assert run(["models", "list"]) == 1
+    assert "cannot be read: Not a directory" in capsys.readouterr().err
