@@ -61,7 +61,7 @@ def back_up(database: Database, target: Path, progress: Callable[[int, int], Non
                 progress=lambda _, left, total: progress(total - left, total) if progress else None,
             )
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-            opening.verify(copy, unfinished)
+            opening.indexes_are_sound(copy, unfinished)
             if _number(copy, "PRAGMA user_version") != _number(source, "PRAGMA user_version"):
                 raise BackupError(f"The backup '{target}' did not verify: its schema version differs.")
         finally:

@@ -16,8 +16,13 @@ from pathlib import Path
 
 from inglenook.storage import backup, driver, opening
 from inglenook.storage.driver import Connection, Cursor, Parameters, Row
-from inglenook.storage.errors import DatabaseClosedError, DiskError, ReadOnlyError, StorageError
-from inglenook.storage.migrations import SCHEMA_VERSION, migrations
+from inglenook.storage.errors import (
+    DatabaseClosedError,
+    DiskError,
+    ReadOnlyError,
+    StorageError,
+)
+from inglenook.storage.migrations import FULL_TEXT_TABLES, SCHEMA_VERSION, migrations
 
 BUSY_TIMEOUT_MS = 5000
 # A file up to this size is checked at every start (about 0.1 s); a larger one after a crash, or when `check` is called.
@@ -73,19 +78,22 @@ class Database:
         """
         if opening.is_absent(path):
             opening.create(path, _apply_migrations)
-        version = opening.examine(path, check_up_to_bytes=CHECKED_AT_START_BYTES)
+        examined = opening.examine(path, check_up_to_bytes=CHECKED_AT_START_BYTES)
         connection = driver.connect(path, mode="rw", busy_timeout_ms=BUSY_TIMEOUT_MS)
         try:
             opening.require_writable(connection)
         except (ReadOnlyError, DiskError):
             connection.close()
-            return cls._open_read_only(path, version)
+            return cls._open_read_only(path, examined.version)
         try:
             opening.make_private(path)
             database = cls(connection, path)
-            if version < SCHEMA_VERSION:
-                backup.back_up(database, backup.migration_backup_path(path, version))
+            if examined.version < SCHEMA_VERSION:
+                backup.back_up(database, backup.migration_backup_path(path, examined.version))
                 _apply_migrations(connection)
+            if examined.needs_new_indexes:
+                database.rebuild_indexes()
+                database.notice = "The search index was damaged and has been made anew; no text was lost."
             return database
         except BaseException:
             connection.close()
@@ -206,6 +214,17 @@ class Database:
         except StorageError as error:
             return [str(error)]
         return problems
+
+    def rebuild_indexes(self) -> None:
+        """Make the full-text indexes anew from the text."""
+        with self.atomic():
+            for table, options in FULL_TEXT_TABLES.items():
+                # With its own settings garbled, a table refuses even to be made anew or dropped. 4 is FTS5's format
+                # before any secure deletion, after which it notes 5 itself.
+                self.execute(f"INSERT OR REPLACE INTO {table}_config(k, v) VALUES ('version', 4)")
+                self.execute(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
+                for name, value in options.items():
+                    self.execute(f"INSERT INTO {table}({table}, rank) VALUES (?, ?)", (name, value))
 
     def close(self) -> None:
         """Close the connection; the writer tidies the write-ahead file first. Closing twice is fine."""

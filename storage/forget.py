@@ -18,6 +18,7 @@ from inglenook.storage.backup import automatic_backups
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
+from inglenook.storage.migrations import FULL_TEXT_TABLES
 from inglenook.storage.opening import as_storage_error, sync_folder
 from inglenook.storage.records import FORGOTTEN
 from inglenook.storage.settings import Settings
@@ -66,7 +67,7 @@ def finish_forgetting(db: Database) -> bool:
     """
     if not Settings(db).get(_OWED, False):
         return True
-    for table in ("chunk_words", "chunk_trigrams"):
+    for table in FULL_TEXT_TABLES:
         db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
     db.execute("PRAGMA incremental_vacuum").fetchall()
     if db.path is not None:

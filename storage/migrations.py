@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 APPLICATION_ID = 0x496E676C  # "Ingl", at offset 68 of the file
 
+# What is set inside each full-text table of the newest schema, for when one is made anew.
+FULL_TEXT_TABLES: dict[str, dict[str, int | str]] = {
+    "chunk_words": {"secure-delete": 1, "rank": "bm25(2.0, 1.0)"},
+    "chunk_trigrams": {"secure-delete": 1},
+}
+
 _STEPS: list[Callable[[sqlite_utils.Database], None]] = []
 
 

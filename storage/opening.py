@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sqlite3
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from inglenook.storage import driver
@@ -76,8 +78,16 @@ def create(path: Path, fill: Callable[[Connection], None]) -> None:
         raise
 
 
-def examine(path: Path, *, check_up_to_bytes: int) -> int:
-    """Return the schema version of a file that is a sound database of ours.
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A sound file: its schema version, and whether its full-text indexes must be made anew from the text."""
+
+    version: int
+    needs_new_indexes: bool
+
+
+def examine(path: Path, *, check_up_to_bytes: int) -> Examined:
+    """Look at a file and return what a database of ours needs to be opened.
 
     Files up to `check_up_to_bytes`, and those a crash left with a write-ahead file, are looked through page by page.
 
@@ -110,22 +120,35 @@ def examine(path: Path, *, check_up_to_bytes: int) -> int:
             raise NewerDatabaseError(version, SCHEMA_VERSION)
         if version < 1:
             raise DamagedDatabaseError(f"The history file '{path}' has the schema version {version}. {_KEEP}")
-        if was_cut_off or status.st_size <= check_up_to_bytes:
-            verify(connection, path)
+        is_checked = was_cut_off or status.st_size <= check_up_to_bytes
+        return Examined(version, is_checked and not indexes_are_sound(connection, path))
     finally:
         connection.close()
-    return version
 
 
-def verify(connection: Connection, path: Path) -> None:
-    """Look through every page.
+def indexes_are_sound(connection: Connection, path: Path) -> bool:
+    """Look through every page; return False where only the full-text indexes are wrong, which can be made anew.
 
     Raises:
-        DamagedDatabaseError: some do not fit together; the message has the first finding.
+        DamagedDatabaseError: pages do not fit together; the message has the first finding.
     """
-    findings = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
-    if findings != ["ok"]:
-        raise DamagedDatabaseError(f"The history file '{path}' is damaged ({'; '.join(findings)}). {_KEEP}")
+    finding = _finding(connection, "PRAGMA quick_check(1)")
+    if finding is None:
+        return True
+    # The tables beneath the indexes are looked through as well, so that only a sound file is ever written to.
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    for (name,) in connection.execute(tables).fetchall():
+        if _finding(connection, f"PRAGMA quick_check('{name}')") is not None:
+            raise DamagedDatabaseError(f"The history file '{path}' is damaged ({finding}). {_KEEP}")
+    return False
+
+
+def _finding(connection: Connection, check: str) -> str | None:
+    try:
+        findings = [str(row[0]) for row in connection.execute(check)]
+    except (sqlite3.Error, DamagedDatabaseError) as error:
+        return str(error)
+    return None if findings == ["ok"] else "; ".join(findings)
 
 
 def connect_read_only(path: Path) -> tuple[Connection, str]:

@@ -65,15 +65,15 @@ class AddDocument:
 
 
 @pytest.fixture
-def add_document(db: Database) -> AddDocument:
-    """Add a document of the given pages to the database in memory."""
-    return AddDocument(db)
+def documents_of() -> type[AddDocument]:
+    """Make what adds documents to a given database."""
+    return AddDocument
 
 
 @pytest.fixture
-def add_to_file(file_db: Database) -> AddDocument:
-    """Add a document of the given pages to the database in a file."""
-    return AddDocument(file_db)
+def add_document(db: Database) -> AddDocument:
+    """Add a document of the given pages to the database in memory."""
+    return AddDocument(db)
 
 
 @pytest.fixture

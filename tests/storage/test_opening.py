@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,8 @@ from inglenook.storage.errors import (
 )
 from inglenook.storage.messages import Messages
 from inglenook.storage.migrations import APPLICATION_ID, SCHEMA_VERSION
+from inglenook.storage.records import Document
+from inglenook.storage.search import Search
 
 
 @pytest.mark.parametrize(
@@ -192,6 +194,25 @@ def test_damage_found_later_is_a_sentence_too(path: Path, monkeypatch: pytest.Mo
         assert db.check() != []
         with pytest.raises(DamagedDatabaseError, match="restore a backup"):
             Messages(db).shown(conversation)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["DELETE FROM chunk_words_data WHERE id > 10", "UPDATE chunk_words_config SET v = 0 WHERE k = 'version'"],
+)
+def test_damaged_search_index_is_made_anew(
+    path: Path, damage: str, documents_of: Callable[[Database], Callable[..., Document]]
+) -> None:
+    with Database.open(path) as db:
+        documents_of(db)("a heron stands in the reeds")
+        db.execute(damage)
+
+    with Database.open(path) as db:
+        hits = Search(db).search("heron", limit=3)
+
+        assert "made anew" in db.notice
+        assert db.check() == []
+    assert [hit.chunk.text for hit in hits] == ["a heron stands in the reeds"]
 
 
 @pytest.fixture
