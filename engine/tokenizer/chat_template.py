@@ -5,10 +5,10 @@ rendering once more with the contents disguised: each character that control tok
 private-use character, and marks stand around each content. If taking the disguise off gives the plain text, then
 the disguised characters are exactly those that came from contents.
 
-A template that looks into contents may render them differently in disguise. Then weaker disguises are tried (no
-marks; and in replies, no disguise for words like `</think>` that the template itself names), and at last the control
-tokens of the plain text are compared with those of a render with neutral contents. If even these differ, the prompt
-is refused: no path lets a content make a control token.
+A template that looks into contents may render them differently in disguise. Then weaker disguises are tried: no marks;
+only the first and last characters of control tokens; and in replies, nothing of words like `</think>` that the
+template itself names. At last the control tokens of the plain text are compared with those of a render with neutral
+contents. If even these differ, the prompt is refused: no path lets a content make a control token.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class ChatTemplate:
         self._control_ids = control_ids
         self._process = process
         tokens = [token for token in added if not token.is_text]
-        self._key_characters = frozenset(c for token in tokens for c in _key_characters(token.content))
+        self._signs = frozenset(c for token in tokens for c in _signs(token.content))
+        self._edges = frozenset(c for token in tokens for c in (token.content[0], token.content[-1]))
         # What a template may look for in replies: tokens with a text of their own, as in <think>.
         self._inspected = [t.content for t in tokens if not t.special and t.content in source]
 
@@ -75,7 +76,7 @@ class ChatTemplate:
             )
         messages = [{"role": m["role"], "content": well_formed(m["content"])} for m in messages]
         has_system = messages[0]["role"] == "system" and messages[0]["content"].strip() != ""
-        disguise = _Disguise(messages, self._source, self._key_characters)
+        disguise = _Disguise(messages, self._source, self._signs | self._edges)
         plain, marked = self._renders(messages, [messages, disguise.marked()])
         if plain.text is None:
             if has_system and plain.refused:
@@ -104,9 +105,12 @@ class ChatTemplate:
         neutral: Messages = [
             {**m, "content": "x" if m["content"].strip() else m["content"]} for m in messages
         ]
-        *weaker, without = self._renders(
-            messages, [disguise.unmarked([]), disguise.unmarked(self._inspected), neutral]
+        disguised = (
+            disguise.unmarked(self._signs | self._edges),
+            disguise.unmarked(self._edges),
+            disguise.unmarked(self._edges, spared=self._inspected),
         )
+        *weaker, without = self._renders(messages, [*disguised, neutral])
         for rendered in weaker:
             restored = disguise.restore(rendered.text)
             if restored is not None and restored.text == plain:
@@ -133,19 +137,15 @@ class _Restored(RenderedChat):
 class _Disguise:
     """Exchanges characters of contents for private-use ones that occur nowhere in the chat, and back."""
 
-    def __init__(self, messages: Messages, source: str, key_characters: frozenset[str]) -> None:
+    def __init__(self, messages: Messages, source: str, characters: frozenset[str]) -> None:
         self._messages = messages
         taken = set(source).union(*(m["content"] for m in messages))
         free = _free_characters(taken)
         self._first, self._begin, self._end = next(free), next(free), next(free)
         self._exchange = {
-            ord(character): replacement
-            for character, replacement in zip(sorted(key_characters & taken), free, strict=False)
+            ord(c): replacement for c, replacement in zip(sorted(characters & taken), free, strict=False)
         }
         self._original = {ord(replacement): chr(code) for code, replacement in self._exchange.items()}
-        self._is_ours = re.compile(
-            f"[{self._first}{self._begin}{self._end}{''.join(self._exchange.values())}]"
-        )
 
     def marked(self) -> Messages:
         """Contents in disguise, with marks just inside the white space around them."""
@@ -161,18 +161,16 @@ class _Disguise:
             chat.append({**message, "content": content})
         return chat
 
-    def unmarked(self, spared: list[str]) -> Messages:
-        """Contents in disguise, but for the words `spared` in replies."""
+    def unmarked(self, characters: frozenset[str], spared: Sequence[str] = ()) -> Messages:
+        """Contents with only `characters` in disguise, and in replies not those of the words `spared`."""
+        exchange = {
+            code: replacement for code, replacement in self._exchange.items() if chr(code) in characters
+        }
         words = re.compile("|".join(map(re.escape, sorted(spared, key=len, reverse=True))) or r"(?!)")
-        chat = []
-        for message in self._messages:
-            content = message["content"]
-            if message["role"] == "assistant":
-                content = self._translate_between(content, words)
-            else:
-                content = content.translate(self._exchange)
-            chat.append({**message, "content": content})
-        return chat
+        return [
+            {**m, "content": _translate(m["content"], exchange, words if m["role"] == "assistant" else None)}
+            for m in self._messages
+        ]
 
     def restore(self, rendered: str | None) -> _Restored | None:
         """Take the disguise off a rendered text, and shield what wore it."""
@@ -206,13 +204,16 @@ class _Disguise:
             elif part:
                 yield part, is_inside
 
-    def _translate_between(self, content: str, words: re.Pattern[str]) -> str:
-        parts = []
-        cursor = 0
-        for match in words.finditer(content):
-            parts += [content[cursor : match.start()].translate(self._exchange), match.group()]
-            cursor = match.end()
-        return "".join([*parts, content[cursor:].translate(self._exchange)])
+
+def _translate(content: str, exchange: dict[int, str], spared: re.Pattern[str] | None) -> str:
+    if spared is None:
+        return content.translate(exchange)
+    parts = []
+    cursor = 0
+    for match in spared.finditer(content):
+        parts += [content[cursor : match.start()].translate(exchange), match.group()]
+        cursor = match.end()
+    return "".join([*parts, content[cursor:].translate(exchange)])
 
 
 def well_formed(text: str) -> str:
@@ -220,7 +221,7 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _key_characters(content: str) -> str:
+def _signs(content: str) -> str:
     """The characters of a token that rarely stand in words; all of them where there are none such."""
     return "".join(c for c in content if not c.isalnum() and not c.isspace()) or content
 

@@ -87,8 +87,7 @@ class _Folder:
             first=first,
             rest=self._build(rest_source) if prefix != "none" else first,
             prefix=prefix,
-            strips_space=any(part.get("type") in ("Strip", "Metaspace") for part in self._parts("decoder"))
-            and prefix != "none",
+            strips_space=any(_strips_space(part) for part in self._parts("decoder")),
             bos_id=bos_id,
             add_bos=bos_id is not None and self._adds_bos(),
             stop_ids=self._stops(ids, size) | turn_ends(control),
@@ -258,6 +257,13 @@ def _without_prefix(source: Json) -> tuple[Json, Literal["none", "start", "gaps"
             step["prepend_scheme"] = "never"
             prefix = prefix if prefix == "gaps" else "start"
     return {**source, **rest}, prefix
+
+
+def _strips_space(decoder: Json) -> bool:
+    """Whether a decoding step takes the space off that a prefix put there."""
+    if decoder.get("type") == "Metaspace":
+        return bool(decoder.get("prepend_scheme", "always") != "never")
+    return [decoder.get(key) for key in ("type", "content", "start")] == ["Strip", " ", 1]
 
 
 def _flatten(part: Any) -> Iterator[Json]:

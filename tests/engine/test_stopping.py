@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inglenook.engine.stopping import StopStrings
@@ -73,6 +73,7 @@ def test_an_empty_stop_string_is_refused() -> None:
         StopStrings([""])
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.text("abé", min_size=1, max_size=5), max_size=6),
     st.lists(st.text("abé", max_size=6), max_size=10),
@@ -81,6 +82,7 @@ def test_any_chunking_equals_a_search_in_the_whole_text(stops: list[str], pieces
     assert _run(stops, pieces) == _oracle(stops, "".join(pieces))
 
 
+@settings(deadline=None)
 @given(st.lists(st.text("ab", min_size=1, max_size=5), min_size=1), st.text("ab", max_size=30))
 def test_what_is_held_back_is_exactly_a_proper_prefix_of_a_stop_string(stops: list[str], text: str) -> None:
     stopping = StopStrings(stops)
