@@ -19,7 +19,7 @@ from inglenook.engine.weights.mapped_file import MappedFile, size_words, wrong_f
 from inglenook.engine.weights.metadata import describe
 from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
 
-MAX_HEADER_BYTES = 4 << 20
+MAX_HEADER_BYTES = 2 << 20
 MAX_TENSORS = 20_000
 MAX_NAME_LENGTH = 255
 MAX_AXES = 8
@@ -85,11 +85,6 @@ class SafetensorsFile:
         """Raw bytes of the file, fewer at its end."""
         return self._file.map[start : start + size]
 
-    @property
-    def header_bytes(self) -> int:
-        """Bytes before the first tensor."""
-        return self._data_start
-
     def close(self) -> None:
         """Unmap the file; tensors handed out must no longer be used. Closing twice is fine."""
         self._file.close()
@@ -115,10 +110,12 @@ class SafetensorsFile:
         if length > MAX_HEADER_BYTES:
             raise self._error(f"its header has {length:,} bytes; at most {MAX_HEADER_BYTES:,} are allowed")
         header = parse_json_object(self._file.map[8 : 8 + length], f"the header of {self.name}")
-        header.pop("__metadata__", None)
+        notes = header.pop("__metadata__", {})
+        if not isinstance(notes, dict) or not all(isinstance(note, str) for note in notes.values()):
+            raise self._error("its __metadata__ must be texts by name")
         if len(header) > MAX_TENSORS:
             raise self._error(f"it has {len(header):,} tensors; at most {MAX_TENSORS:,} are allowed")
-        self._data_start = 8 + length
+        self.header_bytes = 8 + length
         tensors = {name: self._tensor_info(name, entry) for name, entry in header.items()}
         self._check_layout(tensors)
         return tensors
@@ -144,11 +141,11 @@ class SafetensorsFile:
             raise self._error(
                 f"the tensor {name} lies from {start:,} to {end:,}, but {dtype} {shape} needs {size:,} bytes"
             )
-        return TensorInfo(name, dtype, tuple(shape), self._data_start + start, size)
+        return TensorInfo(name, dtype, tuple(shape), self.header_bytes + start, size)
 
     def _check_layout(self, tensors: dict[str, TensorInfo]) -> None:
         """Refuse overlaps, gaps, and an end that is not the file's."""
-        position = self._data_start
+        position = self.header_bytes
         for info in sorted(tensors.values(), key=lambda info: (info.start, info.size_bytes)):
             if info.start != position:
                 kind = "overlaps the one before" if info.start < position else "leaves a gap"

@@ -10,14 +10,14 @@ import os
 import re
 from pathlib import Path
 
-from inglenook.engine.errors import ModelFileError, UnsupportedModelError
+from inglenook.engine.errors import ModelFileError, ModelNotFoundError, UnsupportedModelError
 from inglenook.engine.weights.json_file import read_json_file
 from inglenook.engine.weights.mapped_file import RISKY_SUFFIXES
 from inglenook.engine.weights.metadata import describe
 from inglenook.engine.weights.safetensors import MAX_TENSORS, SafetensorsFile, TensorInfo, check_tensor_name
 from inglenook.kernels.weight_tensor import WeightTensor
 
-MAX_INDEX_BYTES = 4 << 20
+MAX_INDEX_BYTES = 2 << 20
 MAX_SHARDS = 1_000
 
 SINGLE_NAME = "model.safetensors"
@@ -102,7 +102,12 @@ class SafetensorsFolder:
             )
 
     def _open(self, folder: Path, name: str) -> SafetensorsFile:
-        file = SafetensorsFile(inside(folder, name))
+        try:
+            file = SafetensorsFile(inside(folder, name))
+        except ModelNotFoundError as error:
+            raise ModelFileError(
+                f"The folder {folder.name} is incomplete: {name} is missing. Fetch it again."
+            ) from error
         self.files.append(file)
         return file
 
