@@ -79,18 +79,13 @@ class AddedTokens:
 
     def split(self, text: str, shielded: str) -> Iterator[Piece]:
         """Split a text into tokens and the text between them, in order and without gaps."""
-        for start, end, token_id in self._pass(self._raw, text, shielded, 0, len(text)):
-            if token_id is not None:
-                yield Piece(start, end, token_id, opens=False)
-                continue
-            opens = True
-            for inner_start, inner_end, inner_id in self._pass(self._normalized, text, shielded, start, end):
-                yield Piece(inner_start, inner_end, inner_id, opens=opens and inner_id is None)
-                opens = False
+        for piece in self._pass(self._raw, text, shielded, 0, len(text)):
+            if piece.token_id is not None:
+                yield piece
+            else:
+                yield from self._pass(self._normalized, text, shielded, piece.start, piece.end)
 
-    def _pass(
-        self, table: _Table, text: str, shielded: str, start: int, end: int
-    ) -> Iterator[tuple[int, int, int | None]]:
+    def _pass(self, table: _Table, text: str, shielded: str, start: int, end: int) -> Iterator[Piece]:
         cursor = start
         for token, match_start, match_end in table.find(shielded, start, end):
             if match_start < cursor:  # taken by the white space after the last token
@@ -100,10 +95,14 @@ class AddedTokens:
                 or (match_end < end and _WORD.match(text, match_end))
             ):
                 continue
+            opens = cursor == start
             if token.id in self._after_space and match_start > start:
                 if text[match_start - 1] not in (" ", _SPACES) or match_start - 1 < cursor:
                     continue
-                match_start -= 1
+                if match_start - 1 > start:
+                    match_start -= 1
+                else:
+                    opens = False  # it takes the space put before the text, and leaves the text's own
             if token.lstrip:
                 while match_start > cursor and text[match_start - 1].isspace():
                     match_start -= 1
@@ -111,11 +110,11 @@ class AddedTokens:
                 while match_end < end and text[match_end].isspace():
                     match_end += 1
             if cursor < match_start:
-                yield cursor, match_start, None
-            yield match_start, match_end, token.id
+                yield Piece(cursor, match_start, None, opens)
+            yield Piece(match_start, match_end, token.id, opens=False)
             cursor = match_end
         if cursor < end:
-            yield cursor, end, None
+            yield Piece(cursor, end, None, cursor == start)
 
 
 class _Table:

@@ -91,7 +91,7 @@ def test_template_text_encodes_as_the_whole_pipeline_does(
     pipeline, tokenizer = loaded[kind]
     text = "".join(parts)
 
-    ids = tokenizer._encode(text, text)
+    ids = tokenizer._encode(text, text)  # as if all of it were a template's
 
     assert ids == pipeline.encode(text, add_special_tokens=False).ids
 
