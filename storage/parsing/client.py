@@ -1,8 +1,7 @@
 """ParserClient: documents and page pictures from a limited process, which is replaced whenever it dies or is ended.
 
 One job at a time; a second caller waits. To show pictures while documents are being read, use two clients. Calls block
-and belong in a worker thread, which should live as long as the client: on Linux the process is ended with the thread
-that started it. Nothing of a document is interpreted on this side: the file is opened, handed over and closed.
+and belong in a worker thread. Nothing of a document is interpreted on this side: the file is opened, handed over and closed.
 """
 
 from __future__ import annotations

@@ -134,6 +134,16 @@ class AnswerReader:
             sent = socket.send_fds(self._connection, [frame], [descriptor])
             self._connection.sendall(memoryview(frame)[sent:])
 
+    def is_open(self) -> bool:
+        """Say whether the process still has its end."""
+        self._connection.setblocking(False)
+        try:
+            return self._connection.recv(1, socket.MSG_PEEK) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
     def receive(self, timeout_s: float) -> Answer | None:
         """Give the next answer; None if it has not arrived whole within the timeout.
 

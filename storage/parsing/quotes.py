@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-MAX_QUOTE_WORDS = 2000
+MAX_QUOTE_WORDS = 500
 
 _ALIKE = ("'‘’‚‛`´", '"“”„‟«»', "-‐‑‒–—−")
 _CLASSES = {mark: f"[{re.escape(group)}]" for group in _ALIKE for mark in group}

@@ -20,7 +20,12 @@ from tokenizers import Tokenizer
 from inglenook.storage.chunking import ChunkLimits, TokenOffsets, approximate_tokens
 from inglenook.storage.parsing import frames, text_encoding
 from inglenook.storage.parsing.document import MIB
-from inglenook.storage.parsing.errors import DocumentChangedError, DocumentTooLargeError, ParsingError
+from inglenook.storage.parsing.errors import (
+    DocumentChangedError,
+    DocumentTooLargeError,
+    ParserStoppedError,
+    ParsingError,
+)
 from inglenook.storage.parsing.opening import too_large
 from inglenook.storage.parsing.reading import Reader, render
 from inglenook.storage.parsing.restrictions import restrict
@@ -39,7 +44,12 @@ def main() -> int:
             return 2
         text_encoding.load_codecs()
         restrictions = restrict(memory_bytes=setup.limits.memory_bytes, cpu_s=setup.cpu_s)
-        token_offsets = _load_tokenizer(tokenizer_file) if setup.has_tokenizer else approximate_tokens
+        try:
+            token_offsets = _load_tokenizer(tokenizer_file) if setup.has_tokenizer else approximate_tokens
+        except Exception:  # noqa: BLE001 - the library raises a bare Exception for a file it cannot use
+            message = "The embedder's tokenizer cannot be used. Fetch the embedder again."
+            frames.send_answer(connection, _failed(ParserStoppedError(message)))
+            return 1
         frames.send_answer(
             connection, frames.Ready(in_force=restrictions.in_force, missing=restrictions.missing)
         )
