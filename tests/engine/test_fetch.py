@@ -241,6 +241,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{hub.server_address[1]}")
         monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
         monkeypatch.setenv("HF_TOKEN", "hf_secret")
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
         thread = threading.Thread(target=hub.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
 import json
 import os
 import re
 import shutil
 import zipfile
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from tiny_gguf import write_tiny_gguf
 
 from inglenook.engine import model_library
 from inglenook.engine.errors import FetchError, LibraryError, ModelFileError, ModelNotFoundError
@@ -33,24 +32,13 @@ HOSTILE_NAMES = [
 ]  # fmt: skip
 
 
-def _tiny_gguf() -> ModuleType:
-    path = Path(__file__).with_name("tiny_gguf.py")
-    spec = importlib.util.spec_from_file_location("tiny_gguf", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def ignore(_done: int, _total: int) -> None:
     pass
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = _tiny_gguf().write_tiny_gguf(tmp_path_factory.mktemp("models") / "Tiny Model.gguf")
-    return path
+    return write_tiny_gguf(tmp_path_factory.mktemp("models") / "Tiny Model.gguf")
 
 
 @pytest.fixture
