@@ -129,5 +129,7 @@ def describe(value: object) -> str:
         return f"a list of {len(value):,} entries"
     if isinstance(value, dict):
         return f"a group of {len(value):,} settings"
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else f"{value[:57]}...")
     shown = f"{value:,}" if type(value) is int and abs(value) < 1 << 64 else repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

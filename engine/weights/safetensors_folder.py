@@ -128,13 +128,20 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def _no_weights(folder: Path) -> ModelFileError:
+    """The error for a folder without safetensors: says what is there instead."""
     try:
-        risky = sorted(name for name in os.listdir(folder) if Path(name).suffix.lower() in RISKY_SUFFIXES)
+        names = sorted(os.listdir(folder))
     except OSError as error:
         return ModelFileError(f"The folder {folder.name} cannot be read: {error.strerror}.")
-    if risky:
-        return UnsupportedModelError(
-            f"The folder {folder.name} has its weights in {risky[0]}, which is unsupported: this format can run code "
-            "when it is opened. Use a safetensors or GGUF version of this model."
-        )
+    for name in names:
+        if name.lower().endswith(".gguf"):
+            return ModelFileError(
+                f"The folder {folder.name} is not a model itself. Open the file {name} in it."
+            )
+    for name in names:
+        if Path(name).suffix.lower() in RISKY_SUFFIXES:
+            return UnsupportedModelError(
+                f"The folder {folder.name} has its weights in {name}, which is unsupported: this format can run "
+                "code when it is opened. Use a safetensors or GGUF version of this model."
+            )
     return ModelFileError(f"The folder {folder.name} has neither {SINGLE_NAME} nor {INDEX_NAME}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
+import safetensors.numpy
 import torch
 
 from inglenook.engine.errors import ModelFileError, UnsupportedModelError
@@ -264,9 +266,47 @@ def test_a_folder_without_config_or_weights_says_so(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x02")
     with pytest.raises(UnsupportedModelError, match=r"pytorch_model.bin.*this format can run code"):
         open_model(tmp_path)
+    (tmp_path / "x.gguf").write_bytes(b"GGUF")
+    with pytest.raises(ModelFileError, match=r"Open the file x.gguf in it"):
+        open_model(tmp_path)
     (tmp_path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
     with pytest.raises(ModelFileError, match=r"has no config.json"):
         open_model(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt_neox", "auto_map": {"x": "y.z"}}))
     with pytest.raises(UnsupportedModelError, match=r"architecture 'gpt_neox' is not supported"):
         open_model(tmp_path)
+
+
+_opened: list[str] | None = None
+
+
+def _note_opened(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open" and _opened is not None:
+        _opened.append(str(arguments[0]))
+
+
+def test_only_weights_and_config_of_a_folder_are_opened(
+    make_weights: Callable[..., Any], tmp_path: Path
+) -> None:
+    global _opened
+    tensors = {hf_name(name): values for name, values in make_weights("qwen2").items()}
+    safetensors.numpy.save_file(tensors, tmp_path / "model.safetensors")
+    config = {
+        "model_type": "qwen2", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 40, "max_position_embeddings": 128,
+        "auto_map": {"AutoModelForCausalLM": "modeling_x.Model"}, "trust_remote_code": True,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    for name in ("modeling_x.py", "pytorch_model.bin", "other.safetensors", "optimizer.pt"):
+        (tmp_path / name).write_text("raise SystemExit")
+    sys.addaudithook(_note_opened)  # cannot be taken back, so it listens only while _opened is a list
+
+    _opened = []
+    with open_model(tmp_path) as model:
+        fingerprint = model.fingerprint
+        for name in model.names:
+            model.tensor(name)
+    opened, _opened = _opened, None
+
+    assert {Path(path).name for path in opened} == {"model.safetensors", "config.json"}
+    assert len(fingerprint) == 64
