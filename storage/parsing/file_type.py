@@ -5,6 +5,7 @@ Only PDF and plain text are read so far; everything else is named, so that the u
 
 from __future__ import annotations
 
+import codecs
 import re
 
 HEAD_BYTES = 8192
@@ -59,7 +60,7 @@ _OLE_STREAMS: tuple[tuple[str, str], ...] = (
 )
 
 _OLE2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s{0,1000}<(\?xml|!doctype html|html)", re.IGNORECASE)
+_MARKUP = re.compile(rb"<(\?xml|!doctype html|html)", re.IGNORECASE)
 
 
 def is_pdf(head: bytes) -> bool:
@@ -82,7 +83,7 @@ def foreign_type(content: bytes) -> str | None:
         is_proven = b"\x00" in head or not mark.isalnum()
         if is_proven and head[offset : offset + len(mark)] == mark:
             return name
-    markup = _MARKUP.match(head)
+    markup = _MARKUP.match(head.removeprefix(codecs.BOM_UTF8).lstrip())
     if markup:
         return "an XML file" if markup.group(1) == b"?xml" else "a web page (HTML)"
     return None

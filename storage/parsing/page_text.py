@@ -27,7 +27,7 @@ _SPECIAL = re.compile(
     # Ligatures, and the shapes of Hebrew and Arabic letters.
     rf"|(?P<shape>[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufdcf\ufdf0-\ufdfb\ufe70-\ufefc])"
 )
-_WORD_BEFORE = re.compile(r"\w{1,40}\Z")
+_WORD_BEFORE = re.compile(r"\w{1,40}+\Z")
 _WORD_AFTER = re.compile(r"\w{1,40}")
 _HYPHENATED = re.compile(r"\w{1,40}-\w{1,40}")
 
