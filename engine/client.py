@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -31,6 +31,7 @@ from inglenook.engine.messages import (
     Answer,
     Cancel,
     Command,
+    EmbedTexts,
     GetStats,
     Heartbeat,
     LoadModel,
@@ -41,6 +42,7 @@ from inglenook.engine.messages import (
 from inglenook.engine.process import MakeCore, engine_core
 from inglenook.engine.request import (
     TERMINAL_EVENTS,
+    Embedded,
     Event,
     Failed,
     Loaded,
@@ -131,6 +133,15 @@ class EngineClient:
         self._send(command, handle)
         return handle
 
+    def embed(
+        self, texts: Sequence[str], slot: str = "embedder", on_event: OnEvent | None = None
+    ) -> Handle[Embedded]:
+        """Turn texts into vectors with the sentence encoder in `slot`."""
+        command = EmbedTexts(next(self._ids), slot, tuple(texts))
+        handle: Handle[Embedded] = Handle(command.id, self._cancel, on_event)
+        self._send(command, handle)
+        return handle
+
     def vital_signs(self) -> dict[str, float]:
         """Return what is known without asking the engine, which may be stuck: also part of `stats`.
 
@@ -185,7 +196,9 @@ class EngineClient:
                 cancel = Cancel(next(self._ids), target)
                 entry.home.send(cancel, encode_command(cancel))
 
-    def _send(self, command: LoadModel | UnloadModel | Submit | GetStats, handle: Handle[Any]) -> None:
+    def _send(
+        self, command: LoadModel | UnloadModel | Submit | EmbedTexts | GetStats, handle: Handle[Any]
+    ) -> None:
         try:
             frame = encode_command(command)
         except FrameError as error:
@@ -202,9 +215,10 @@ class EngineClient:
                 answer = Unloaded(command.slot)
             elif self._home is None and isinstance(command, GetStats):
                 answer = Stats({}, {})
-            elif self._home is None and isinstance(command, Submit) and not self._slots:
-                slot = command.request.slot
-                answer = self._with_reason(slot, f"No model is loaded in {slot!r}. Load one first.")
+            elif self._home is None and isinstance(command, Submit | EmbedTexts) and not self._slots:
+                answer = self._with_reason(
+                    command.slot, f"No model is loaded in {command.slot!r}. Load one first."
+                )
             elif self._home is None:
                 answer = self._start_home()
             if self._home is not None:
@@ -264,8 +278,12 @@ class EngineClient:
             elif isinstance(answer, Failed):
                 self._slots.pop(command.slot, None)
                 self._failed_loads[command.slot] = answer.message
-        elif isinstance(command, Submit) and isinstance(answer, Failed) and answer.kind == "NotLoadedError":
-            return self._with_reason(command.request.slot, answer.message)
+        elif (
+            isinstance(command, Submit | EmbedTexts)
+            and isinstance(answer, Failed)
+            and answer.kind == "NotLoadedError"
+        ):
+            return self._with_reason(command.slot, answer.message)
         return answer
 
     def _with_reason(self, slot: str, message: str) -> Failed:

@@ -16,11 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from inglenook.engine.errors import EngineError, InvalidRequestError, NotLoadedError
+from inglenook.engine.errors import InvalidRequestError, NotLoadedError
+from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder, is_encoder, load_encoder
 from inglenook.engine.loaded_model import LoadCancelledError, LoadedModel, load_model
 from inglenook.engine.messages import (
     Cancel,
     Command,
+    EmbedTexts,
     Emit,
     GetStats,
     LoadModel,
@@ -29,11 +31,12 @@ from inglenook.engine.messages import (
     Submit,
     UnloadModel,
 )
-from inglenook.engine.request import Failed, LoadProgress, Request, Unloaded
-from inglenook.engine.slot import Slot, fail, finished_before_start
+from inglenook.engine.request import Failed, Finished, LoadProgress, Unloaded
+from inglenook.engine.slot import Slot, cancelled, fail, finished_before_start
 from inglenook.engine.tokenizer.tokenizer import EncodedPrompt
 
 _IDLE_WAIT_S = 0.5
+_LONGEST_EMBEDDING_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +45,18 @@ class _LoadEnded:
 
     id: int
     slot: str
-    result: LoadedModel | BaseException
+    result: LoadedModel | LoadedEncoder | BaseException
 
 
 @dataclass(frozen=True, slots=True)
 class _Encoded:
-    """The encoder thread's report for a request, with the model it encoded for."""
+    """The tokenizing thread's report: a prompt or a job, and the model or encoder it is for."""
 
     id: int
-    command: Submit
+    command: Submit | EmbedTexts
     submitted: float
-    model: LoadedModel
-    result: EncodedPrompt | BaseException
+    model: LoadedModel | LoadedEncoder
+    result: EncodedPrompt | EmbeddingJob | BaseException
 
 
 class EngineCore:
@@ -64,14 +67,16 @@ class EngineCore:
         self._emit = emit
         self._inbox: queue.SimpleQueue[Command | _LoadEnded | _Encoded] = queue.SimpleQueue()
         self._slots: dict[str, Slot] = {}
-        self._encoding: set[int] = set()  # requests at the encoder that nobody cancelled
-        self._encoder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="encoder")
+        self._encoding: dict[int, Submit | EmbedTexts] = {}  # being tokenized, and not cancelled
+        self._tokenizing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tokenizing")
+        self._last_embedding = 0.0
         self._loaders: list[threading.Thread] = []
         self._stopping = False
         self._handlers: dict[type, Callable[..., None]] = {
             LoadModel: self._load,
             UnloadModel: self._unload,
             Submit: self._submit,
+            EmbedTexts: self._submit,
             Cancel: self._cancel,
             GetStats: self._stats,
             Shutdown: self._stop,
@@ -88,17 +93,30 @@ class EngineCore:
     def close(self, timeout_s: float = 10) -> None:
         """Cancel everything, free everything and wait for the thread to end. Closing twice is fine."""
         self.post(Shutdown(0))
-        self._thread.join(timeout_s)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout_s)
 
     def _run(self) -> None:
         while not self._stopping:
-            busy = [slot for slot in self._slots.values() if slot.generations]
-            self._take_commands(wait=not busy)
-            for slot in busy:
-                if slot.generations:
-                    slot.step()
-                    self.progress += 1
+            open_slots = [slot for slot in self._slots.values() if slot.generations or slot.jobs]
+            self._take_commands(wait=not open_slots)
+            chatting = [slot for slot in open_slots if slot.generations]
+            for slot in chatting:
+                slot.step()
+                self.progress += 1
+            self._embed(open_slots, chatting=bool(chatting))
         self._shut_down()
+
+    def _embed(self, slots: list[Slot], *, chatting: bool) -> None:
+        """Take a step of the first embedding job: when nobody waits for text, or after a long pause."""
+        slot = next((slot for slot in slots if slot.jobs), None)
+        if slot is None or (
+            chatting and time.monotonic() < self._last_embedding + _LONGEST_EMBEDDING_PAUSE_S
+        ):
+            return
+        slot.embed_step()
+        self.progress += 1
+        self._last_embedding = time.monotonic()
 
     def _take_commands(self, *, wait: bool) -> None:
         """Handle everything in the inbox; with `wait`, block until there is something or a while has passed."""
@@ -123,18 +141,20 @@ class EngineCore:
             return
         slot.empty()
         slot.load_id = command.id
-        slot.load_cancelled = cancelled = threading.Event()
+        slot.load_cancelled = stop = threading.Event()
 
         def progress(event: LoadProgress) -> None:
-            if cancelled.is_set():
+            if stop.is_set():
                 raise LoadCancelledError
             self.progress += 1
             self._emit(command.id, event)
 
         def work() -> None:
-            result: LoadedModel | BaseException
+            result: LoadedModel | LoadedEncoder | BaseException
             try:
-                result = load_model(Path(command.path), command.slot, command.options, progress)
+                path = Path(command.path)
+                load = load_encoder if is_encoder(path) else load_model
+                result = load(path, command.slot, command.options, progress)
             except BaseException as error:  # noqa: BLE001 - reported, whatever it is; the engine lives on
                 result = error
             self._inbox.put(_LoadEnded(command.id, command.slot, result))
@@ -146,8 +166,11 @@ class EngineCore:
     def _load_ended(self, ended: _LoadEnded) -> None:
         slot, result = self._slots[ended.slot], ended.result
         slot.load_id = None
-        if isinstance(result, LoadedModel) and not slot.load_cancelled.is_set():
-            slot.model = result
+        if isinstance(result, LoadedModel | LoadedEncoder) and not slot.load_cancelled.is_set():
+            if isinstance(result, LoadedModel):
+                slot.model = result
+            else:
+                slot.encoder = result
             self._emit(ended.id, result.facts)
         else:
             self._report_failed_load(ended)
@@ -157,10 +180,11 @@ class EngineCore:
 
     def _report_failed_load(self, ended: _LoadEnded) -> None:
         result = ended.result
-        if isinstance(result, LoadedModel):
+        if isinstance(result, LoadedModel | LoadedEncoder):
             result.close()
-        if isinstance(result, LoadedModel | LoadCancelledError):
-            self._emit(ended.id, Failed("EngineError", "Loading was cancelled."))
+            self._emit(ended.id, cancelled("Loading"))
+        elif isinstance(result, LoadCancelledError):
+            self._emit(ended.id, cancelled("Loading"))
         else:
             fail(self._emit, ended.id, result)
 
@@ -171,62 +195,68 @@ class EngineCore:
             slot.empty()
         self._emit(command.id, Unloaded(command.slot))
 
-    def _submit(self, command: Submit) -> None:
-        name = command.request.slot
-        slot = self._slots.get(name)
+    def _submit(self, command: Submit | EmbedTexts) -> None:
+        slot = self._slots.get(command.slot)
         if slot is not None and slot.load_id is not None:
             slot.pending.append(command)
             return
-        if slot is None or slot.model is None:
-            fail(self._emit, command.id, NotLoadedError(f"No model is loaded in {name!r}. Load one first."))
+        wanted = "sentence encoder" if isinstance(command, EmbedTexts) else "model"
+        model = None if slot is None else slot.encoder if isinstance(command, EmbedTexts) else slot.model
+        if model is None:
+            fail(
+                self._emit,
+                command.id,
+                NotLoadedError(f"No {wanted} is loaded in {command.slot!r}. Load one first."),
+            )
             return
-        model, submitted = slot.model, time.perf_counter()
-        self._encoding.add(command.id)
+        submitted = time.perf_counter()
+        self._encoding[command.id] = command
 
         def work() -> None:
-            result: EncodedPrompt | BaseException
+            result: EncodedPrompt | EmbeddingJob | BaseException
             try:
-                result = _encode(model, command.request)
+                result = _encode(model, command)
             except BaseException as error:  # noqa: BLE001 - tokenizers panics are no Exceptions; reported
                 result = error
             self._inbox.put(_Encoded(command.id, command, submitted, model, result))
 
-        self._encoder.submit(work)
+        self._tokenizing.submit(work)
 
     def _encoded(self, encoded: _Encoded) -> None:
         command, result = encoded.command, encoded.result
-        if command.id not in self._encoding:
+        if self._encoding.pop(command.id, None) is None:
             return  # cancelled meanwhile, and answered
-        self._encoding.remove(command.id)
-        slot = self._slots[command.request.slot]
-        if slot.model is not encoded.model:
+        slot = self._slots[command.slot]
+        if encoded.model not in (slot.model, slot.encoder):
             self._submit(command)  # the slot holds another model by now
         elif isinstance(result, BaseException):
             fail(self._emit, command.id, result)
+        elif isinstance(result, EmbeddingJob):
+            slot.jobs[command.id] = result
         else:
-            try:
-                slot.add(command.id, command.request.sampling, result.token_ids, encoded.submitted)
-            except EngineError as error:
-                fail(self._emit, command.id, error)
+            assert isinstance(command, Submit)
+            slot.add(command.id, command.request.sampling, result.token_ids, encoded.submitted)
 
     def _cancel(self, command: Cancel) -> None:
-        if command.target in self._encoding:
-            self._encoding.remove(command.target)
-            self._emit(command.target, finished_before_start())
-            return
+        target = command.target
+        waiting = self._encoding.pop(target, None)
         for slot in self._slots.values():
-            if slot.load_id == command.target:
+            for pending in [p for p in slot.pending if p.id == target]:
+                slot.pending.remove(pending)
+                waiting = pending
+            if slot.load_id == target:
                 slot.load_cancelled.set()
-            elif command.target in slot.generations:
-                slot.end(command.target, "cancelled")
-            else:
-                for submit in [s for s in slot.pending if s.id == command.target]:
-                    slot.pending.remove(submit)
-                    self._emit(submit.id, finished_before_start())
+            elif target in slot.generations:
+                slot.end(target, "cancelled")
+            elif slot.jobs.pop(target, None) is not None:
+                self._emit(target, cancelled("Embedding"))
+        if waiting is not None:
+            self._emit(target, _cancelled_before_start(waiting))
 
     def _stats(self, command: GetStats) -> None:
         values = {f"{name}.{key}": v for name, slot in self._slots.items() for key, v in slot.stats().items()}
-        loaded = {name: slot.model.facts.name for name, slot in self._slots.items() if slot.model is not None}
+        held = {name: slot.model or slot.encoder for name, slot in self._slots.items()}
+        loaded = {name: model.facts.name for name, model in held.items() if model is not None}
         self._emit(command.id, Stats(values, loaded))
 
     def _stop(self, command: Shutdown) -> None:
@@ -237,22 +267,31 @@ class EngineCore:
             slot.load_cancelled.set()
         for loader in self._loaders:
             loader.join(timeout=5)
-        self._encoder.shutdown(wait=False, cancel_futures=True)
+        self._tokenizing.shutdown(wait=False, cancel_futures=True)
         for slot in self._slots.values():
-            self._encoding.update(submit.id for submit in slot.pending)
+            self._encoding.update((command.id, command) for command in slot.pending)
             slot.empty()
-        for request_id in self._encoding:
-            self._emit(request_id, finished_before_start())
+        for command in self._encoding.values():
+            self._emit(command.id, _cancelled_before_start(command))
         while not self._inbox.empty():
             late = self._inbox.get_nowait()
             if isinstance(late, _LoadEnded):
                 self._report_failed_load(late)
 
 
-def _encode(model: LoadedModel, request: Request) -> EncodedPrompt:
-    """Turn a request's prompt into token ids (on the encoder thread)."""
+def _encode(model: LoadedModel | LoadedEncoder, command: Submit | EmbedTexts) -> EncodedPrompt | EmbeddingJob:
+    """Turn a request's text into token ids (on the tokenizing thread)."""
+    if isinstance(command, EmbedTexts):
+        assert isinstance(model, LoadedEncoder)
+        return EmbeddingJob(model, *model.tokenize(command.texts))
+    assert isinstance(model, LoadedModel)
+    request = command.request
     if request.messages is not None:
         return model.tokenizer.encode_chat(list(request.messages))
     if request.prompt is not None:
         return model.tokenizer.encode_text(request.prompt)
     return EncodedPrompt(request.prompt_token_ids or (), "", ())
+
+
+def _cancelled_before_start(command: Submit | EmbedTexts) -> Failed | Finished:
+    return cancelled("Embedding") if isinstance(command, EmbedTexts) else finished_before_start()

@@ -38,6 +38,23 @@ class Submit:
     id: int
     request: Request
 
+    @property
+    def slot(self) -> str:
+        """The slot whose model is asked."""
+        return self.request.slot
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedTexts:
+    """Turn texts into vectors with the sentence encoder in `slot`. Answered by `Embedded`.
+
+    Works in steps of about 50 ms, after requests for text: at least one step a second.
+    """
+
+    id: int
+    slot: str
+    texts: tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
@@ -76,6 +93,6 @@ class Heartbeat:
     progress: int
 
 
-Command = LoadModel | UnloadModel | Submit | Cancel | GetStats | Shutdown
+Command = LoadModel | UnloadModel | Submit | EmbedTexts | Cancel | GetStats | Shutdown
 Answer = Event | Stats | Heartbeat
 Emit = Callable[[int, Answer], None]

@@ -2,7 +2,7 @@
 
 Everything here crosses the process boundary as msgpack, so there is no behaviour and nothing of torch. One request
 is answered by any number of `TokenText` and then exactly one `Finished` or `Failed`; a load by any number of
-`LoadProgress` and then exactly one `Loaded` or `Failed`.
+`LoadProgress` and then exactly one `Loaded` or `Failed`; texts to embed by one `Embedded` or `Failed`.
 """
 
 from __future__ import annotations
@@ -203,5 +203,18 @@ class Unloaded:
     slot: str
 
 
-Event = TokenText | Finished | Failed | LoadProgress | Loaded | Unloaded
-TERMINAL_EVENTS = (Finished, Failed, Loaded, Unloaded)
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors of the texts of one request, each of length 1.
+
+    vectors: float32 [number of texts, dimension], row-major, little-endian bytes (msgpack carries them as they are).
+    cut: indices of texts that were longer than the encoder reads; their vectors cover the beginning only.
+    """
+
+    vectors: bytes
+    dimension: int
+    cut: tuple[int, ...]
+
+
+Event = TokenText | Finished | Failed | LoadProgress | Loaded | Unloaded | Embedded
+TERMINAL_EVENTS = (Finished, Failed, Loaded, Unloaded, Embedded)

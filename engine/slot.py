@@ -1,4 +1,4 @@
-"""`Slot`: a named place for one model, its running requests, and one step of them at a time.
+"""`Slot`: a named place for one model or sentence encoder, its open work, and one step of it at a time.
 
 Used on the engine thread only. Every request in `generations` is answered here: text as it comes, then exactly one
 `Finished` or `Failed`.
@@ -20,9 +20,10 @@ from inglenook.engine.errors import (
     InvalidRequestError,
 )
 from inglenook.engine.generation import Generation
+from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder
 from inglenook.engine.loaded_model import LoadedModel
-from inglenook.engine.messages import Emit, Submit
-from inglenook.engine.request import Failed, Finished, FinishReason, SamplingParams
+from inglenook.engine.messages import EmbedTexts, Emit, Submit
+from inglenook.engine.request import Embedded, Failed, Finished, FinishReason, SamplingParams
 from inglenook.engine.sampler import sample
 from inglenook.engine.scheduler import Sequence
 
@@ -30,15 +31,17 @@ logger = logging.getLogger(__name__)
 
 
 class Slot:
-    """One model and its requests. `load_id` is set while a load runs; requests wait in `pending` meanwhile."""
+    """One model or encoder and its requests. `load_id` is set while a load runs; requests wait in `pending` meanwhile."""
 
     def __init__(self, name: str, emit: Emit) -> None:
         self.name = name
         self.model: LoadedModel | None = None
+        self.encoder: LoadedEncoder | None = None
         self.load_id: int | None = None
         self.load_cancelled = threading.Event()
-        self.pending: list[Submit] = []
+        self.pending: list[Submit | EmbedTexts] = []
         self.generations: dict[int, Generation] = {}
+        self.jobs: dict[int, EmbeddingJob] = {}
         self.num_steps = 0
         self.num_prompt_tokens = 0
         self.num_generation_tokens = 0
@@ -96,6 +99,21 @@ class Slot:
         if not self.generations:
             model.scheduler.pool.integrity()
 
+    def embed_step(self) -> None:
+        """Take the oldest embedding job one step further, and answer it when it is done."""
+        request_id, job = next(iter(self.jobs.items()))
+        try:
+            if not job.is_finished:  # no texts, no step
+                job.step()
+        except Exception as error:  # noqa: BLE001 - one job fails, the others go on
+            del self.jobs[request_id]
+            fail(self._emit, request_id, error)
+            return
+        if job.is_finished:
+            del self.jobs[request_id]
+            vectors = job.vectors.astype("<f4")
+            self._emit(request_id, Embedded(vectors.tobytes(), vectors.shape[1], job.cut))
+
     def end(self, request_id: int, reason: FinishReason) -> None:
         """End a request now; what was held back of its text is given out first."""
         generation = self.generations[request_id]
@@ -106,7 +124,10 @@ class Slot:
         self._emit(request_id, generation.finished(reason))
 
     def empty(self) -> None:
-        """Cancel all requests and close the model."""
+        """Cancel all requests and close the model or encoder."""
+        for request_id in self.jobs:
+            self._emit(request_id, cancelled("Embedding"))
+        self.jobs, self.encoder = {}, None
         for request_id in list(self.generations):
             self.end(request_id, "cancelled")
         if self.model is not None:
@@ -189,6 +210,11 @@ def fail(emit: Emit, command_id: int, error: BaseException) -> None:
                 f"Something unexpected went wrong inside the engine ({type(error).__name__}). Please report it."
             )
     emit(command_id, Failed(type(error).__name__, str(error)))
+
+
+def cancelled(what: str) -> Failed:
+    """The end of a load or an embedding job that was cancelled."""
+    return Failed("EngineError", f"{what} was cancelled.")
 
 
 def finished_before_start() -> Finished:
