@@ -103,10 +103,8 @@ def test_the_commands_of_the_readme_can_be_given() -> None:
     assert len(lines) >= 5
 
     for command in lines + inline:
-        try:
-            build_parser().parse_args(shlex.split(command))
-        except SystemExit as ended:
-            assert ended.code == 0, command
+        words = shlex.split(command.replace(" --help", " QUESTION"))
+        build_parser().parse_args(words)
 
 
 def test_the_two_commands_stand_in_the_readme() -> None:
