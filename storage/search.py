@@ -28,7 +28,7 @@ from inglenook.storage.vectors import Vectors
 RANK_OFFSET = 60
 ARM_DEPTH = 50
 # Where a script needs trigrams they are the better ranking; words still tell the exact match from the near one.
-_TRIGRAM_WEIGHT = 0.7
+_TRIGRAM_WEIGHT = 0.9
 
 _CHUNKS = """
 SELECT c.id, v.document_id, c.version_id, d.name, v.num_pages, c.text, c.page_index, c.page_label, c.char_start,
