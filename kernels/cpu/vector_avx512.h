@@ -1,0 +1,148 @@
+// 16 lanes in one AVX-512 register, with VNNI dot products.
+#pragma once
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+using Floats = __m512;
+using Ints = __m512i;
+using Bytes = __m512i;
+
+// Eight-bit weights are biased to unsigned, and the dot product starts from -128 times the sum of the activations.
+constexpr bool kBiasedBytes = true;
+constexpr int kMaxRows = 8;
+
+inline Floats zeros() { return _mm512_setzero_ps(); }
+inline Floats load(const float* p) { return _mm512_loadu_ps(p); }
+inline void store(float* p, Floats a) { _mm512_storeu_ps(p, a); }
+inline Floats splat(float a) { return _mm512_set1_ps(a); }
+inline Floats add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
+inline Floats sub(Floats a, Floats b) { return _mm512_sub_ps(a, b); }
+inline Floats mul(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
+inline Floats div(Floats a, Floats b) { return _mm512_div_ps(a, b); }
+inline Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+inline Floats max(Floats a, Floats b) { return _mm512_max_ps(a, b); }  // b where either is NaN
+inline Floats min(Floats a, Floats b) { return _mm512_min_ps(a, b); }
+inline Floats absolute(Floats a) { return _mm512_abs_ps(a); }
+inline Floats round_even(Floats a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+inline Floats where_less(Floats x, Floats limit, Floats a, Floats b) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, limit, _CMP_LT_OQ), b, a);
+}
+inline Floats keep_lanes(Floats x, int first, int last, Floats other) {
+    const uint32_t mask = ((1u << last) - 1) & ~((1u << first) - 1);
+    return _mm512_mask_blend_ps(static_cast<__mmask16>(mask), other, x);
+}
+
+inline float reduce_add(Floats a) {
+    const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+inline float reduce_max(Floats a) { return _mm512_reduce_max_ps(a); }
+
+inline Ints splat_int(int32_t a) { return _mm512_set1_epi32(a); }
+inline Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
+inline Ints to_ints(Floats a) { return _mm512_cvtps_epi32(a); }
+inline int32_t reduce_add(Ints a) { return _mm512_reduce_add_epi32(a); }
+inline void store_bytes(int8_t* p, Ints a) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(a)); }
+// a * 2^n for a whole n in [-126, 127].
+inline Floats scale_by_power(Floats a, Floats n) {
+    const Ints bits = _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23);
+    return _mm512_mul_ps(a, _mm512_castsi512_ps(bits));
+}
+
+inline Floats load_half(const void* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+inline void store_half(void* p, Floats a) {
+    _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+inline Floats load_bfloat(const void* p) {
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+inline void store_bfloat(void* p, Floats a) {
+    const __m512i bits = _mm512_castps_si512(a);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
+}
+inline Floats load_unsigned(const uint8_t* p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+inline Floats load_signed(const int8_t* p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+
+inline Bytes load_bytes(const uint8_t* p) { return _mm512_loadu_si512(p); }
+inline void store_bytes(uint8_t* p, Bytes a) { _mm512_storeu_si512(p, a); }
+inline Bytes splat_byte(uint8_t a) { return _mm512_set1_epi8(static_cast<char>(a)); }
+inline Bytes bit_and(Bytes a, Bytes b) { return _mm512_and_si512(a, b); }
+// a | (b & mask)
+inline Bytes merge(Bytes a, Bytes b, Bytes mask) { return _mm512_ternarylogic_epi64(a, b, mask, 0xf8); }
+// Shifts may drag bits over from a neighbouring byte: always followed by a mask.
+template <int N>
+inline Bytes shift_right(Bytes a) {
+    return _mm512_srli_epi16(a, N);
+}
+template <int N>
+inline Bytes shift_left(Bytes a) {
+    return _mm512_slli_epi16(a, N);
+}
+inline Bytes signed_weights(Bytes a) { return _mm512_xor_si512(a, _mm512_set1_epi8(-128)); }
+
+// start + sum over COUNT vectors of weights times the 4 activations that go with each.
+template <int BITS, int COUNT>
+inline Ints dot(Ints start, const Bytes* weights, const int8_t* x) {
+#pragma GCC unroll 8
+    for (int j = 0; j < COUNT; ++j) {
+        int32_t four;
+        std::memcpy(&four, x + 4 * j, 4);
+        start = _mm512_dpbusd_epi32(start, weights[j], _mm512_set1_epi32(four));
+    }
+    return start;
+}
+
+// Row i of a 16 x 16 tile becomes column i of `out`.
+inline void transpose(Floats r[16], float* out) {
+    __m512 t[16];
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        for (int j = 0; j < 2; ++j) {
+            const __m512d a = _mm512_castps_pd(t[i + j]), b = _mm512_castps_pd(t[i + j + 2]);
+            r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+            r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+        }
+    }
+    for (int i = 0; i < 4; ++i) {
+        const __m512 a = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88), b = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
+        const __m512 c = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+        const __m512 d = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
+        store(out + 16 * i, _mm512_shuffle_f32x4(a, c, 0x88));
+        store(out + 16 * (i + 4), _mm512_shuffle_f32x4(b, d, 0x88));
+        store(out + 16 * (i + 8), _mm512_shuffle_f32x4(a, c, 0xdd));
+        store(out + 16 * (i + 12), _mm512_shuffle_f32x4(b, d, 0xdd));
+    }
+}
+
+inline void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
+inline void pause() { _mm_pause(); }
+
+// Default rounding, no flushing of subnormals, whatever the calling thread had set.
+class FloatMode {
+  public:
+    FloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
+    ~FloatMode() { _mm_setcsr(saved_); }
+
+  private:
+    unsigned saved_;
+};
+
+}  // namespace

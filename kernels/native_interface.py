@@ -1,0 +1,107 @@
+"""The structs of kernels/cpu/inglenook.h in ctypes, field by field, and the ids that go in them.
+
+`INTERFACE_VERSION` changes with any of them; a library that answers another number is not used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint64, c_void_p
+
+INTERFACE_VERSION = 1
+
+FORMAT_IDS = {
+    name: i for i, name in enumerate(("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"))
+}
+KV_DTYPE_IDS = {"float32": 0, "float16": 1, "bfloat16": 2, "int8": 3}
+
+STEP_DONE, STEP_CANCELLED, STEP_BAD_BATCH, STEP_NO_MEMORY = 0, 1, -1, -2
+
+
+class Matrix(ctypes.Structure):
+    """A packed matrix."""
+
+    _fields_ = [("data", c_void_p), ("rows", c_int64), ("columns", c_int64), ("format", c_int64)]
+
+
+class Layer(ctypes.Structure):
+    """One decoder layer; biases may be null."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in ("attention_norm", "q_bias", "k_bias", "v_bias", "mlp_norm")),
+        *((name, Matrix) for name in ("q", "k", "v", "o", "gate", "up", "down")),
+        ("kv_group", c_int64),
+        ("kv_index", c_int64),
+    ]
+
+
+class Model(ctypes.Structure):
+    """A whole decoder."""
+
+    _fields_ = [
+        *(
+            (name, c_int64)
+            for name in (
+                "vocab_size",
+                "hidden_size",
+                "num_layers",
+                "num_heads",
+                "num_kv_heads",
+                "head_size",
+                "intermediate_size",
+                "rope_size",
+                "num_kv_groups",
+            )
+        ),
+        ("norm_eps", c_double),
+        ("attention_scale", c_double),
+        ("inverse_frequencies", c_void_p),
+        ("output_norm", c_void_p),
+        ("embedding", Matrix),
+        ("head", Matrix),
+        ("layers", POINTER(Layer)),
+    ]
+
+
+class KvGroup(ctypes.Structure):
+    """KV tensors of one group and a step's tables for it."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in ("k", "v", "k_scale", "v_scale", "block_tables", "slots")),
+        *((name, c_int64) for name in ("num_blocks", "max_blocks", "window", "dtype")),
+    ]
+
+
+class Batch(ctypes.Structure):
+    """A step's flat arrays."""
+
+    _fields_ = [
+        *(
+            (name, c_void_p)
+            for name in ("token_ids", "positions", "query_starts", "context_lengths", "logits_rows")
+        ),
+        *((name, c_int64) for name in ("num_tokens", "num_sequences", "num_logits")),
+    ]
+
+
+# name: (result, arguments)
+FUNCTIONS: dict[str, tuple[object, list[object]]] = {
+    "inglenook_interface_version": (c_int32, []),
+    "inglenook_isa": (c_char_p, []),
+    "inglenook_is_supported": (c_int32, []),
+    "inglenook_create": (c_void_p, [POINTER(Model), c_int32]),
+    "inglenook_destroy": (None, [c_void_p]),
+    "inglenook_step": (c_int32, [c_void_p, POINTER(Batch), POINTER(KvGroup), c_void_p, c_void_p]),
+    "inglenook_packed_bytes": (c_int64, [c_int32, c_int64, c_int64]),
+    "inglenook_pack": (
+        None,
+        [c_int32, c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_int64],
+    ),
+    "inglenook_dequantize_row": (None, [POINTER(Matrix), c_int64, c_void_p]),
+    "inglenook_checksum": (c_uint64, [c_void_p, c_int64]),
+    "inglenook_record_bytes": (c_int64, [c_int64]),
+    "inglenook_quantize": (None, [c_void_p, c_int64, c_int64, c_void_p]),
+    "inglenook_matmul": (None, [c_void_p, POINTER(Matrix), c_void_p, c_int64, c_void_p]),
+    "inglenook_exp": (None, [c_void_p, c_int64, c_void_p]),
+    "inglenook_read_seconds": (c_double, [c_void_p, c_void_p, c_int64]),
+}

@@ -1,0 +1,200 @@
+"""The native kernels: exact packing, one arithmetic for every number of rows, threads and instruction set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from native_fixtures import (
+    PACKED_FORMATS,
+    PackedMatrix,
+    bare_engine,
+    exact_product,
+    product,
+    quantized,
+    random_tensor,
+    usable_isas,
+)
+
+from inglenook.kernels import native
+from inglenook.kernels.dequantize import dequantize
+from inglenook.kernels.native import NativeUnavailableError, isa_statuses, load_native
+
+ISAS = usable_isas()
+pytestmark = pytest.mark.skipif(not ISAS, reason="the native kernels are not built on this machine")
+
+# a whole number of chunks and super-blocks, one group, an odd number of groups, more than one chunk
+COLUMNS = {False: (256, 32, 96, 288, 576), True: (256, 512, 1024)}
+
+
+def columns_of(name: str) -> tuple[int, ...]:
+    return COLUMNS[name.endswith("_K")]
+
+
+def random_rows(rows: int, columns: int, seed: int) -> np.ndarray:
+    x = np.random.default_rng(seed).normal(0, 1, (rows, columns)).astype(np.float32)
+    x[0, :32] = 0
+    x[-1, 5] = 40
+    return x
+
+
+@pytest.mark.parametrize("name", PACKED_FORMATS)
+def test_a_packed_row_is_the_reference_bit_for_bit(name: str) -> None:
+    library = load_native(ISAS[0])
+    for columns in columns_of(name):
+        tensor = random_tensor(name, 35, columns, seed=columns)
+        matrix = PackedMatrix(library, tensor)
+
+        rows = np.stack([library.dequantize_row(matrix.struct, row) for row in range(35)])
+
+        np.testing.assert_array_equal(rows, dequantize(tensor).numpy())
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_activations_quantise_by_the_formula(isa: str) -> None:
+    library = load_native(isa)
+    x = random_rows(3, 96, seed=1)
+    x[1, 64:96] = 1e-35
+    records = np.zeros((3, library.record_bytes(96)), dtype=np.uint8)
+
+    library.quantize(x.ctypes.data, 3, 96, records.ctypes.data)
+
+    q, scales = quantized(x)
+    fields = records.reshape(3, 3, 64)
+    np.testing.assert_array_equal(fields[:, :, :32].view(np.int8), q)
+    np.testing.assert_array_equal(np.ascontiguousarray(fields[:, :, 32:36]).view(np.float32)[..., 0], scales)
+    sums = np.ascontiguousarray(fields[:, :, 40:60]).view(np.int32)
+    want = [-8 * q.sum(-1), -16 * q.sum(-1), -128 * q.sum(-1)]
+    want += [-32 * q[..., :16].sum(-1), -32 * q[..., 16:].sum(-1)]
+    np.testing.assert_array_equal(sums, np.stack(want, axis=-1))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", PACKED_FORMATS)
+def test_a_product_is_close_to_float64(isa: str, name: str) -> None:
+    library = load_native(isa)
+    engine = bare_engine(library)
+    for columns in columns_of(name):
+        tensor = random_tensor(name, 35, columns, seed=columns)
+        x = random_rows(3, columns, seed=7)
+
+        got = product(engine, tensor, x)
+
+        want = exact_product(tensor, x)
+        np.testing.assert_allclose(got, want, rtol=0, atol=3e-6 * np.abs(want).max())
+    engine.close()
+
+
+@pytest.mark.parametrize("name", PACKED_FORMATS)
+def test_every_instruction_set_gives_the_same_bits(name: str) -> None:
+    columns = columns_of(name)[-1]
+    tensor = random_tensor(name, 35, columns, seed=3)
+    x = random_rows(5, columns, seed=4)
+
+    results = []
+    for isa in ISAS:
+        library = load_native(isa)
+        engine = bare_engine(library)
+        results.append(product(engine, tensor, x))
+        engine.close()
+
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", PACKED_FORMATS)
+def test_a_row_does_not_depend_on_its_mates_or_on_threads(isa: str, name: str) -> None:
+    library = load_native(isa)
+    columns = columns_of(name)[-1]
+    matrix = PackedMatrix(library, random_tensor(name, 200, columns, seed=5))
+    x = random_rows(67, columns, seed=6)
+    one, two = bare_engine(library, 1), bare_engine(library, 2)
+
+    alone = np.concatenate([one.matmul(matrix.struct, x[i : i + 1].copy()) for i in range(67)])
+
+    for rows in (2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 64, 67):
+        np.testing.assert_array_equal(one.matmul(matrix.struct, x[:rows].copy()), alone[:rows])
+    np.testing.assert_array_equal(two.matmul(matrix.struct, x), alone)
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_extreme_levels_do_not_overflow(isa: str) -> None:
+    """All levels and activations at their largest: where 16-bit sums of pairs come closest to saturating."""
+    library = load_native(isa)
+    engine = bare_engine(library)
+    for name in PACKED_FORMATS:
+        tensor = random_tensor(name, 16, 256, seed=8)
+        for fill in (0x00, 0x7F, 0x80, 0xFF):
+            raw = tensor.data.copy()
+            keep = raw.reshape(16, -1, tensor.format.block_bytes)
+            scales = random_tensor(name, 16, 256, seed=8).data.reshape(keep.shape)
+            keep[:] = fill
+            places = {"Q4_1": (0, 2), "Q5_1": (0, 2), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
+            for place in places.get(name, (0,)):
+                keep[..., place : place + 2] = scales[..., place : place + 2]
+            full = type(tensor)(tensor.format, tensor.shape, raw)
+            for sign in (1, -1):
+                x = np.full((1, 256), sign, dtype=np.float32)
+
+                got = product(engine, full, x)
+
+                want = exact_product(full, x)
+                np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+    engine.close()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_the_exponential_is_accurate_and_ends_in_zero(isa: str) -> None:
+    library = load_native(isa)
+    x = np.linspace(-90, 88, 1024, dtype=np.float32)
+    x[:2] = [-np.inf, 0]
+    out = np.empty_like(x)
+
+    library.exp(x.ctypes.data, len(x), out.ctypes.data)
+
+    want = np.where(x < -87, 0, np.exp(x.astype(np.float64)))
+    np.testing.assert_allclose(out, want, rtol=2e-7)
+    assert out[0] == 0
+    assert out[1] == 1
+
+
+def test_the_exponential_is_the_same_in_every_instruction_set() -> None:
+    x = np.random.default_rng(9).uniform(-100, 88, 4096).astype(np.float32)
+
+    results = []
+    for isa in ISAS:
+        results.append(np.empty_like(x))
+        load_native(isa).exp(x.ctypes.data, len(x), results[-1].ctypes.data)
+
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+
+
+def test_an_unknown_instruction_set_is_refused_by_name() -> None:
+    with pytest.raises(NativeUnavailableError, match=r"must be one of .*; got 'mmx'"):
+        load_native("mmx")
+
+
+def test_the_variable_forces_an_instruction_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(native.ISA_VARIABLE, ISAS[-1])
+
+    assert load_native().isa == ISAS[-1]
+
+
+def test_the_scalar_twin_is_never_chosen_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(native.ISA_VARIABLE, raising=False)
+    monkeypatch.setattr(
+        native, "_path", lambda isa: (_ for _ in ()).throw(NativeUnavailableError(f"no {isa}"))
+    )
+
+    with pytest.raises(NativeUnavailableError, match=r"no avx512vnni; no avxvnni; no avx2$"):
+        load_native()
+
+
+def test_every_instruction_set_has_a_status_with_a_reason() -> None:
+    statuses = isa_statuses()
+
+    assert [s.isa for s in statuses] == list(native.ISAS)
+    assert all(s.reason for s in statuses)
