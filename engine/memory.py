@@ -17,8 +17,9 @@ from inglenook.engine.kv_cache import KVGroup, num_blocks_for
 
 # The engine process with torch imported, its buffers and an idle model, without weights and KV cache.
 RUNTIME_BYTES = 400_000_000
-# The portable CPU back end holds weights as bf16, whatever the file's format.
-LOADED_BYTES_PER_PARAMETER = 2
+# The portable CPU back end holds weights as bf16, whatever the file's format; encoders run in float32.
+_LOADED_BYTES_PER_PARAMETER = 2
+_ENCODER_BYTES_PER_PARAMETER = 4
 # The context that the library's list counts with; a shorter one is offered when this does not fit.
 LISTED_CONTEXT = 4096
 
@@ -57,9 +58,12 @@ def estimate_need(weight_bytes: int, kv_cache_bytes: int) -> int:
 
 
 def estimate_listed_need(num_parameters: int, kv_bytes_per_token: int) -> int:
-    """Bytes that a model not yet loaded will need with a context of `LISTED_CONTEXT` tokens."""
-    weights = num_parameters * LOADED_BYTES_PER_PARAMETER
-    return estimate_need(weights, kv_bytes_per_token * LISTED_CONTEXT)
+    """Bytes that a model not yet loaded will need with a context of `LISTED_CONTEXT` tokens.
+
+    A model without keys and values is an encoder.
+    """
+    width = _LOADED_BYTES_PER_PARAMETER if kv_bytes_per_token else _ENCODER_BYTES_PER_PARAMETER
+    return estimate_need(num_parameters * width, kv_bytes_per_token * LISTED_CONTEXT)
 
 
 def check_fit(name: str, need_bytes: int, free_bytes: int) -> None:

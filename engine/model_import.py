@@ -6,6 +6,7 @@ only headers are read. `copy_model` copies a .gguf, or those files of a safetens
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -15,10 +16,10 @@ from inglenook.engine.backend import Progress
 from inglenook.engine.errors import ModelFileError, ModelNotFoundError
 from inglenook.engine.fetch import check_room
 from inglenook.engine.kv_cache import BLOCK_SIZE, kv_groups
-from inglenook.engine.memory import estimate_listed_need
 from inglenook.engine.model_catalogue import ModelKind
 
 _CHUNK_BYTES = 1 << 20
+_MAX_CONFIG_BYTES = 1 << 20
 # What a model folder may hold; weights in other formats, code and pictures stay behind.
 _MODEL_FILE = re.compile(
     r"(.+\.safetensors|.+\.json|.+\.jinja|.+\.txt|.+\.model|1_Pooling/config\.json)", re.I
@@ -27,13 +28,14 @@ _MODEL_FILE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a model's own files say of it; sizes in bytes, memory at the library's usual context."""
+    """What a model's own files say of it; `kv_bytes_per_token` is 0 for an encoder."""
 
     title: str
     kind: ModelKind
     licence: str
     size_bytes: int
-    memory_bytes: int
+    num_parameters: int
+    kv_bytes_per_token: int
 
 
 def inspect_model(path: Path) -> ModelFacts:
@@ -47,6 +49,8 @@ def inspect_model(path: Path) -> ModelFacts:
 
     if not path.exists():
         raise ModelNotFoundError(f"There is no file or folder {path}.")
+    if path.is_dir() and (encoder := _inspect_encoder(path)) is not None:
+        return encoder
     weights = open_model(path)
     try:
         spec = weights.spec
@@ -56,10 +60,37 @@ def inspect_model(path: Path) -> ModelFacts:
             kind="chat",
             licence=_one_line(weights.metadata.get("general.license")) or "not stated",
             size_bytes=sum(file.stat().st_size for file in model_files(path)),
-            memory_bytes=estimate_listed_need(spec.num_parameters, token_bytes),
+            num_parameters=spec.num_parameters,
+            kv_bytes_per_token=token_bytes,
         )
     finally:
         weights.close()
+
+
+def _inspect_encoder(folder: Path) -> ModelFacts | None:
+    """The facts of a sentence encoder; None for any other folder."""
+    from inglenook.engine.weights.json_file import read_json_file
+    from inglenook.engine.weights.metadata import Metadata
+    from inglenook.engine.weights.safetensors_folder import SafetensorsFolder
+
+    if not (folder / "config.json").is_file():
+        return None
+    config = Metadata(read_json_file(folder / "config.json", _MAX_CONFIG_BYTES), "config.json")
+    if config.text("model_type", default="") != "bert":
+        return None
+    weights = SafetensorsFolder(folder)
+    try:
+        num_parameters = sum(math.prod(tensor.shape) for tensor in weights.tensors.values())
+    finally:
+        weights.close()
+    return ModelFacts(
+        title=folder.name,
+        kind="embedding",
+        licence="not stated",
+        size_bytes=sum(file.stat().st_size for file in model_files(folder)),
+        num_parameters=num_parameters,
+        kv_bytes_per_token=0,
+    )
 
 
 def model_files(path: Path) -> list[Path]:

@@ -26,8 +26,9 @@ import msgspec
 from inglenook.engine.backend import Progress
 from inglenook.engine.errors import EngineError, FetchError, LibraryError, ModelNotFoundError
 from inglenook.engine.fetch import fetch_hub_file, fetch_wheel, no_room_left
+from inglenook.engine.memory import estimate_listed_need
 from inglenook.engine.model_catalogue import CATALOGUE, CatalogueEntry, HubSource, ModelKind, catalogue_entry
-from inglenook.engine.model_import import copy_model, inspect_model
+from inglenook.engine.model_import import ModelFacts, copy_model, inspect_model
 
 _RECORD = "model.json"
 _PARTIAL = ".partial"
@@ -43,8 +44,14 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     licence: str
     origin: str
     size_bytes: int
-    memory_bytes: int
+    num_parameters: int
+    kv_bytes_per_token: int
     sha256: str = ""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that the model needs with a context of `memory.LISTED_CONTEXT` tokens."""
+        return estimate_listed_need(self.num_parameters, self.kv_bytes_per_token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +177,7 @@ class ModelLibrary:
                     copy_model(path, target, progress)
                 else:
                     target.symlink_to(path)
-                record = ModelRecord(
-                    title=facts.title,
-                    kind=facts.kind,
-                    licence=facts.licence,
-                    origin=str(path),
-                    size_bytes=facts.size_bytes,
-                    memory_bytes=facts.memory_bytes,
-                )
-                self._publish(name, made, record)
+                self._publish(name, made, _imported_record(facts, str(path)))
             except OSError as error:
                 raise LibraryError(f"{path} could not be imported: {error.strerror}.") from error
             finally:
@@ -298,26 +297,38 @@ def _catalogue_record(entry: CatalogueEntry, sha256: str, size_bytes: int) -> Mo
         licence=entry.licence,
         origin=source.repo_id if isinstance(source, HubSource) else source.requirement,
         size_bytes=size_bytes,
-        memory_bytes=entry.memory_bytes,
+        num_parameters=entry.num_parameters,
+        kv_bytes_per_token=entry.kv_bytes_per_token,
         sha256=sha256,
     )
 
 
 def _inspected_record(name: str, content: Path) -> ModelRecord:
+    """What can still be said of a model whose record is lost."""
     origin = str(content.readlink()) if content.is_symlink() else ""
     try:
-        facts = inspect_model(content)
+        return _imported_record(inspect_model(content), origin)
     except EngineError:
         return ModelRecord(
-            title=name, kind="chat", licence="unknown", origin=origin, size_bytes=0, memory_bytes=0
+            title=name,
+            kind="chat",
+            licence="unknown",
+            origin=origin,
+            size_bytes=0,
+            num_parameters=0,
+            kv_bytes_per_token=0,
         )
+
+
+def _imported_record(facts: ModelFacts, origin: str) -> ModelRecord:
     return ModelRecord(
         title=facts.title,
         kind=facts.kind,
         licence=facts.licence,
         origin=origin,
         size_bytes=facts.size_bytes,
-        memory_bytes=facts.memory_bytes,
+        num_parameters=facts.num_parameters,
+        kv_bytes_per_token=facts.kv_bytes_per_token,
     )
 
 

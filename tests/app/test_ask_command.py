@@ -120,7 +120,9 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelLibrary:
 @pytest.fixture
 def engine(models: ModelLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     """A fake engine, and a library that holds the model "small"."""
-    facts = ModelFacts(title="Small", kind="chat", licence="MIT", size_bytes=10, memory_bytes=1)
+    facts = ModelFacts(
+        title="Small", kind="chat", licence="MIT", size_bytes=10, num_parameters=1, kv_bytes_per_token=1
+    )
     monkeypatch.setattr("inglenook.engine.model_library.inspect_model", lambda _path: facts)
     file = tmp_path / "small.gguf"
     file.write_bytes(b"GGUF")

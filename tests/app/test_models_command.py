@@ -29,7 +29,12 @@ def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The data folder of a user of this test; every file counts as a model."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     facts = ModelFacts(
-        title="A \x1b[1mmodel", kind="chat", licence="MIT", size_bytes=4_000_000, memory_bytes=10**15
+        title="A \x1b[1mmodel",
+        kind="chat",
+        licence="MIT",
+        size_bytes=4_000_000,
+        num_parameters=5 * 10**14,
+        kv_bytes_per_token=1,
     )
     monkeypatch.setattr("inglenook.engine.model_library.inspect_model", lambda _path: facts)
     return tmp_path / "share"
@@ -52,7 +57,7 @@ def test_the_list_shows_what_is_here_and_what_can_be_fetched(
 
     out = capsys.readouterr().out
     assert f"In the library, {share / 'inglenook' / 'models'}:" in out
-    assert "4 MB on disk, needs 1000000.0 GB of memory: does not fit in the" in out
+    assert "4 MB on disk, needs 1000000.4 GB of memory: does not fit in the" in out
     assert f"A \\x1b[1mmodel; chat; MIT; at {file}" in out
     assert all(entry.name in out and entry.licence in out for entry in CATALOGUE)
     assert "not an open-source licence" in out

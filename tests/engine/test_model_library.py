@@ -277,16 +277,17 @@ def test_two_programs_do_not_change_one_model_at_once(library: ModelLibrary, tin
 def test_the_preferred_model_is_the_largest_that_fits(
     library: ModelLibrary, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def installed(name: str, memory_bytes: int, kind: str = "chat") -> InstalledModel:
+    def installed(name: str, n: int, kind: str = "chat") -> InstalledModel:
         record = model_library.ModelRecord(
-            title=name, kind=kind, licence="", origin="", size_bytes=1, memory_bytes=memory_bytes
+            title=name, kind=kind, licence="", origin="", size_bytes=1, num_parameters=n, kv_bytes_per_token=1
         )
         return InstalledModel(name, record, tiny, False)
 
     models = [installed("a", 300), installed("b", 100), installed("c", 200), installed("e", 50, "embedding")]
     monkeypatch.setattr(library, "models", lambda: models)
 
-    chosen = [library.preferred("chat", free) for free in (1000, 250, 10)]
+    need = [model.record.memory_bytes for model in models]
+    chosen = [library.preferred("chat", free) for free in (need[0], need[0] - 1, 10)]
 
     assert [m.name for m in chosen if m is not None] == ["a", "c", "b"]
 
@@ -426,6 +427,15 @@ def test_the_catalogue_says_what_a_person_needs_to_choose() -> None:
 
 def test_the_starter_is_said_to_be_for_trying_out() -> None:
     assert "trying" in catalogue_entry(STARTER_CHAT).purpose
+
+
+@pytest.mark.slow
+def test_a_sentence_encoder_is_imported_as_one(library: ModelLibrary, minilm: Path) -> None:
+    model = library.add(minilm)
+
+    assert model.record.kind == "embedding"
+    # The file also holds 512 position numbers, which are no parameters.
+    assert model.record.num_parameters == catalogue_entry(STARTER_EMBEDDER).num_parameters + 512
 
 
 @pytest.mark.slow
