@@ -17,6 +17,7 @@ from dataclasses import dataclass
 SHIELD = "\uffff"
 _WORD = re.compile(r"\w")
 _SPACES = "\u2581"  # SentencePiece's way to write a space
+_NOT_BLANK = re.compile(rf"[^\s{_SPACES}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def is_blank(text: str) -> bool:
 
 def shield(text: str) -> str:
     """Shield a whole text: no token but white space can match in it."""
-    return "".join(c if c.isspace() or c in _SPACES else SHIELD for c in text)
+    return _NOT_BLANK.sub(lambda run: SHIELD * len(run.group()), text)
 
 
 class AddedTokens:

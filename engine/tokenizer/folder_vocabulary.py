@@ -17,7 +17,7 @@ import tokenizers
 
 from inglenook.engine.errors import ModelFileError, UnsupportedModelError
 from inglenook.engine.tokenizer.added_tokens import AddedToken, AddedTokens
-from inglenook.engine.tokenizer.token_bytes import byte_level_bytes, sentencepiece_bytes
+from inglenook.engine.tokenizer.token_bytes import byte_level_bytes, missing_bytes, sentencepiece_bytes
 from inglenook.engine.tokenizer.vocabulary import MAX_TOKENS, Vocabulary, rust_guard, turn_ends
 
 MAX_TOKENIZER_BYTES = 128 << 20
@@ -82,6 +82,7 @@ class _Folder:
         control = {token.content: token.id for token in self._added if token.special}
         return Vocabulary(
             pieces=tuple(pieces),
+            missing_bytes=missing_bytes(self._vocab) if is_byte_level else b"",
             control_ids=frozenset(control.values()),
             added=AddedTokens(self._added, normalize),
             first=first,

@@ -17,7 +17,7 @@ from tokenizers import models, normalizers
 from inglenook.engine.errors import UnsupportedModelError
 from inglenook.engine.tokenizer.added_tokens import AddedToken, AddedTokens
 from inglenook.engine.tokenizer.pre_tokenizers import BYTE_LEVEL_RULES
-from inglenook.engine.tokenizer.token_bytes import byte_level_bytes, sentencepiece_bytes
+from inglenook.engine.tokenizer.token_bytes import byte_level_bytes, missing_bytes, sentencepiece_bytes
 from inglenook.engine.tokenizer.vocabulary import (
     MAX_TOKEN_LENGTH,
     MAX_TOKENS,
@@ -118,6 +118,7 @@ def _byte_level(values: Metadata, tokens: list[str], types: list[int]) -> Vocabu
     added = AddedTokens(_added(tokens, types))
     return Vocabulary(
         pieces=pieces,
+        missing_bytes=missing_bytes(vocab),
         added=added,
         first=encoder,
         rest=encoder,

@@ -55,7 +55,7 @@ BYTE_LEVEL_RULES: dict[str, ByteLevelRules] = {
     "smollm": ByteLevelRules(individual_digits=True),
     "starcoder": ByteLevelRules(individual_digits=True),
     "qwen2": ByteLevelRules(_QWEN2, nfc=True),
-    "deepseek-r1-qwen": ByteLevelRules(_QWEN2, add_bos=True),
+    "deepseek-r1-qwen": ByteLevelRules(_QWEN2),
     "llama-bpe": _LLAMA3_RULES,
     "llama3": _LLAMA3_RULES,
     "llama-v3": _LLAMA3_RULES,

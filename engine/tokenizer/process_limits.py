@@ -5,6 +5,7 @@ POSIX only; elsewhere `limit_process` and `limit_cpu` do nothing, and the parent
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 if sys.platform == "win32":
@@ -28,7 +29,9 @@ else:
         ):
             _, hard = resource.getrlimit(getattr(resource, name))
             limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-            resource.setrlimit(getattr(resource, name), (limit, limit))
+            # Some systems refuse some limits (macOS that of the address space); the others still count.
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(getattr(resource, name), (limit, limit))
 
     def limit_cpu(seconds: int) -> None:
         """Let the kernel end this process when it has used `seconds` more of processor time."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 
 def _alphabet() -> dict[int, int]:
     """GPT-2's alphabet: printable bytes stand for themselves, the others for the characters from U+0100 on."""
@@ -19,6 +21,13 @@ def byte_level_bytes(token: str) -> bytes:
         return bytes([_BYTES[ord(character)] for character in token])
     except KeyError:
         return token.encode()
+
+
+def missing_bytes(tokens: Container[str]) -> bytes:
+    """The bytes of UTF-8 texts that a byte-level vocabulary has no token for."""
+    alphabet = {byte: chr(code) for code, byte in _BYTES.items()}
+    never = {0xC0, 0xC1, *range(0xF5, 0x100)}
+    return bytes(byte for byte in range(256) if byte not in never and alphabet[byte] not in tokens)
 
 
 def sentencepiece_bytes(token: str, *, is_byte: bool) -> bytes:

@@ -7,6 +7,7 @@ documents hold is always ordinary text, whatever it looks like.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,13 +94,13 @@ class Tokenizer:
         pieces = self._vocabulary.pieces
         return pieces[token_id] if 0 <= token_id < len(pieces) else b""
 
-    def detokenizer(self, prompt_token_ids: Sequence[int] = ()) -> Detokenizer:
+    def detokenizer(self, prompt_token_ids: Sequence[int] = (), *, is_chat: bool = False) -> Detokenizer:
         """A detokenizer for what follows a prompt.
 
-        The space that a SentencePiece vocabulary puts before a first word is dropped where the reply opens a text of
-        its own: after nothing, or after a control token.
+        The space that a SentencePiece vocabulary puts before a first word is dropped where the reply is a text of
+        its own: in a chat, after nothing, or after a control token. A raw prompt's continuation keeps it.
         """
-        opens = not prompt_token_ids or self.is_control(prompt_token_ids[-1])
+        opens = is_chat or not prompt_token_ids or self.is_control(prompt_token_ids[-1])
         return Detokenizer(self.token_bytes, strip_space=self._vocabulary.strips_space and opens)
 
     def encode_text(self, text: str) -> EncodedPrompt:
@@ -109,7 +110,7 @@ class Tokenizer:
             ModelFileError: the model's tokenizer cannot encode it.
         """
         text = well_formed(text)
-        return EncodedPrompt(self._with_bos(self._encode(text, shield(text))), text)
+        return EncodedPrompt(self._with_bos(self._encode(text, shield(text))), text, self._left_out(text))
 
     def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> EncodedPrompt:
         """Render messages ("role", "content") with the model's chat template, up to the reply's start, and encode.
@@ -120,9 +121,11 @@ class Tokenizer:
         """
         if not messages:
             raise InvalidRequestError("messages must hold at least one message, got 0.")
-        rendered = self._chat_template().render([dict(message) for message in messages])
+        rendered = self._chat_template.render([dict(message) for message in messages])
         token_ids = self._encode(rendered.text, rendered.shielded)
-        return EncodedPrompt(self._with_bos(token_ids), rendered.text, rendered.notices)
+        return EncodedPrompt(
+            self._with_bos(token_ids), rendered.text, (*rendered.notices, *self._left_out(rendered.text))
+        )
 
     def close(self) -> None:
         """End the worker that renders templates. Closing twice is fine."""
@@ -136,6 +139,16 @@ class Tokenizer:
     ) -> None:
         self.close()
 
+    def _left_out(self, text: str) -> tuple[str, ...]:
+        """A notice when the vocabulary has no token for some of a text."""
+        missing = self._vocabulary.missing_bytes
+        data = text.encode() if missing else b""
+        count = len(data) - len(data.translate(None, missing))
+        if not count:
+            return ()
+        return (f"This model has no token for {count:,} rare bytes of the prompt; they were left out.",)
+
+    @functools.cached_property
     def _chat_template(self) -> ChatTemplate:
         vocabulary = self._vocabulary
         templates = vocabulary.templates

@@ -34,6 +34,7 @@ class Vocabulary:
     """The tokens of one model.
 
     pieces: the bytes of each token id; empty for control tokens and ids that stand for nothing.
+    missing_bytes: bytes that byte-level encoders leave out, because the vocabulary has no token for them.
     first, rest: encoders with and without the prefix space; one and the same object if there is none.
     prefix: where `first` is used: nowhere, at the start of the text, or also after each added token.
     variables: what a chat template may name: bos_token, eos_token and their like.
@@ -45,6 +46,7 @@ class Vocabulary:
     added: AddedTokens
     first: tokenizers.Tokenizer
     rest: tokenizers.Tokenizer
+    missing_bytes: bytes = b""
     prefix: Literal["none", "start", "gaps"] = "none"
     strips_space: bool = False
     bos_id: int | None = None
@@ -64,7 +66,7 @@ def turn_ends(control: Mapping[str, int]) -> frozenset[int]:
 
 @contextmanager
 def rust_guard(action: str) -> Iterator[None]:
-    """Turn every failure inside the `tokenizers` library into a `ModelFileError`.
+    """Turn every failure inside the `tokenizers` library into a `ModelFileError`, which quotes no text.
 
     Its panics are no `Exception`, so everything is caught but what must never be.
     """
@@ -73,4 +75,4 @@ def rust_guard(action: str) -> Iterator[None]:
     except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, ModelFileError):
         raise
     except BaseException as error:
-        raise ModelFileError(f"The model's tokenizer could not {action}: {str(error)[:200]}.") from error
+        raise ModelFileError(f"The model's tokenizer could not {action} ({type(error).__name__}).") from error

@@ -239,3 +239,33 @@ def test_json_in_templates_is_as_transformers_writes_it(tokenizers_by_name: dict
         json.dumps(content, ensure_ascii=False)
         in tokenizers_by_name["escaping"].encode_chat(_user(content)).text
     )
+
+
+_SHAPES = [
+    "{{ bos_token }}{% for message in messages %}{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' + message['content'] | trim + '<|eot_id|>' }}{% endfor %}",
+    "{%- for m in messages -%}\n  {%- if m.role == 'user' -%}\n[INST] {{ m.content }} [/INST]\n  {%- else -%}\n {{ m.content }}{{ eos_token }}\n  {%- endif -%}\n{%- endfor -%}",
+    "{% set ns = namespace(last='') %}{% for m in messages %}{% set ns.last = m.content[-3:] %}{% endfor %}\n{{ ns.last }}\n  {# note #}\n",
+    "{% macro turn(m) %}\n<{{ m.role }}>{{ caller() }}</{{ m.role }}>\n{% endmacro %}{% for m in messages %}{% call turn(m) %}{{ m.content | upper }}{% endcall %}{% endfor %}",
+    "{% for m in messages[::-1] %}{% if loop.index0 > 1 %}{% break %}{% endif %}{{ loop.index }} {{ m | tojson(indent=1) }}{% endfor %}",
+    "{% generation %}\n{% set x = 1 %}{{ messages | length }}{% endgeneration %}{{ x }}{{ tools }}{{ documents }}",
+    "{% if not add_generation_prompt is defined %}no{% endif %}{{ messages | selectattr('role', 'equalto', 'user') | list | length }}",
+    "{%- set m = messages[0] %}\n\t{% if m.content is string and 'a' in m.content %}\n  a: {{ m.content.split('a') | join('A') }}\n{% endif %}",
+    "{{ dict(a=messages[0].content).items() | list }}{{ '%s-%s' | format(1, messages[0].role) }}{{ '{}'.format(messages[0].content) }}",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", [*TEMPLATES.values(), *_SHAPES])
+def test_renders_equal_those_of_transformers(byte_level_metadata: Metadata, template: str) -> None:
+    render = pytest.importorskip("transformers.utils.chat_template_utils").render_jinja_template
+    messages = [
+        {"role": "user", "content": "  What is 'banana' & <b>?\n"},
+        {"role": "assistant", "content": "<think>\nhm\n</think>\nA fruit."},
+        {"role": "user", "content": "| ja | ö | /no_think"},
+    ]
+    with Tokenizer.from_gguf(byte_level_metadata(template=template)) as tokenizer:
+        prompt = tokenizer.encode_chat(messages)
+        variables = dict(tokenizer._vocabulary.variables)
+
+    (expected,), _ = render([messages], chat_template=template, add_generation_prompt=True, **variables)
+    assert prompt.text == expected

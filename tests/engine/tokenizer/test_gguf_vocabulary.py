@@ -90,6 +90,20 @@ def test_a_continued_text_keeps_its_space(sentencepiece_metadata: Metadata) -> N
 
     assert "".join(map(continued.feed, reply)) == " dog"
     assert "".join(map(opened.feed, reply)) == "dog"
+    assert "".join(map(tokenizer.detokenizer(prompt, is_chat=True).feed, reply)) == "dog"
+
+
+def test_bytes_without_a_token_are_left_out_with_a_notice(byte_level_metadata: Metadata) -> None:
+    values = byte_level_metadata(merges=[])
+    tokens = values["tokenizer.ggml.tokens"]
+    values["tokenizer.ggml.tokens"] = [f"gone{i}" if t == "\u0104" else t for i, t in enumerate(tokens)]
+    tokenizer = Tokenizer.from_gguf(values)
+
+    prompt = tokenizer.encode_text("a\x04b\x04")
+
+    assert b"".join(map(tokenizer.token_bytes, prompt.token_ids)) == b"ab"
+    assert prompt.notices == ("This model has no token for 2 rare bytes of the prompt; they were left out.",)
+    assert tokenizer.encode_text("ab").notices == ()
 
 
 @pytest.mark.parametrize(
