@@ -11,7 +11,7 @@ from inglenook.app.errors import AppError, UsageError
 from inglenook.app.paths import user_folders
 from inglenook.app.terminal import StatusLine, harmless, harmless_json
 from inglenook.engine.client import EngineClient
-from inglenook.engine.errors import error_from_kind
+from inglenook.engine.errors import EngineError, error_from_kind
 from inglenook.engine.handle import Handle, Reply
 from inglenook.engine.memory import memory_state
 from inglenook.engine.model_catalogue import STARTER_CHAT
@@ -127,10 +127,14 @@ def run_ask(options: argparse.Namespace) -> int:
         handle = client.submit(request)
         try:
             finished = _stream(handle, status, quiet=options.json)
+        except EngineError as error:
+            if options.json:
+                _print_json({"text": handle.text(), "finish_reason": "error", "error": str(error)})
+            raise
         finally:
             handle.cancel()
     if options.json:
-        _print_json(handle.text(), finished, name, loaded.backend)
+        _print_json(_answer(handle.text(), finished, name, loaded.backend))
     return 0
 
 
@@ -204,12 +208,14 @@ def _is_path(given: str) -> bool:
 
 
 def _wait_for_model(load: Handle[Loaded], name: str, status: StatusLine) -> Loaded:
+    status.bytes("Starting the engine", 0, 0)
     for event in load.events():
         if isinstance(event, LoadProgress):
             status.bytes(f"Loading {name}:", event.done, event.total)
     loaded = load.result()
     for sentence in loaded.notices:
         status.notice(sentence)
+    status.bytes(f"{name} reads the question", 0, 0)
     return loaded
 
 
@@ -234,8 +240,8 @@ def _stream(handle: Handle[Reply], status: StatusLine, *, quiet: bool) -> Finish
     raise AssertionError("a request ended without Finished or Failed")
 
 
-def _print_json(text: str, finished: Finished, model: str, backend: str) -> None:
-    answer = {
+def _answer(text: str, finished: Finished, model: str, backend: str) -> dict[str, object]:
+    return {
         "text": text,
         "finish_reason": finished.finish_reason,
         "prompt_tokens": finished.prompt_tokens,
@@ -248,4 +254,7 @@ def _print_json(text: str, finished: Finished, model: str, backend: str) -> None
         "backend": backend,
         "seed": finished.seed,
     }
-    print(harmless_json(json.dumps(answer, ensure_ascii=False)))
+
+
+def _print_json(value: dict[str, object]) -> None:
+    print(harmless_json(json.dumps(value, ensure_ascii=False)))

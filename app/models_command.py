@@ -103,10 +103,14 @@ def run_import(options: argparse.Namespace) -> int:
 def run_remove(options: argparse.Namespace) -> int:
     """Remove a model; returns the exit status."""
     library = ModelLibrary(user_folders().models)
-    model = library.get(options.name)
+    model = next((m for m in library.models() if m.name == options.name), None)
     freed = library.remove(options.name)
-    if model.is_reference:
-        print(harmless(f"{model.name} is forgotten; its file stays at {model.path}. 0 bytes were freed."))
+    if model is None:
+        print(
+            f"What an unfinished download of {options.name} left is removed; {format_bytes(freed)} were freed."
+        )
+    elif model.is_reference:
+        print(harmless(f"{model.name} is forgotten; its file stays at {model.path}."))
     else:
         print(f"{model.name} is removed; {format_bytes(freed)} were freed.")
     return 0

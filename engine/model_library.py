@@ -185,19 +185,24 @@ class ModelLibrary:
         return self.get(name)
 
     def remove(self, name: str) -> int:
-        """Remove a model and return the bytes that this freed; an original imported by reference stays.
+        """Remove a model, or what an unfinished download of it left, and return the bytes that this freed.
+
+        An original imported by reference stays.
 
         Raises:
             ModelNotFoundError: the library has no such model.
             LibraryError: the folder cannot be changed.
         """
-        model = self.get(name)
-        freed = 0 if model.is_reference else _size(self.folder / name)
+        folder = self.folder / name
+        if not _is_name(name) or not (self.folder / _PARTIAL / name).is_dir():
+            self.get(name)
         try:
             # Renamed first, so that a removal that is cut short leaves no half of a model.
             with self._partial(name) as partial:
-                shutil.rmtree(partial / "removed", ignore_errors=True)
-                (self.folder / name).rename(partial / "removed")
+                if self._read(name) is not None:
+                    shutil.rmtree(partial / "removed", ignore_errors=True)
+                    folder.rename(partial / "removed")
+                freed = _size(partial)
                 shutil.rmtree(partial)
         except OSError as error:
             raise LibraryError(f"{name} could not be removed: {error.strerror}.") from error

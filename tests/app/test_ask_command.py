@@ -201,6 +201,19 @@ def test_text_so_far_stands_when_the_engine_dies(
     assert capsys.readouterr() == ("Par\n", "inglenook: The engine was killed.\n")
 
 
+def test_json_keeps_the_text_so_far_when_the_engine_dies(
+    engine: FakeEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.reply_events = [TokenText("Par", (1,)), Failed("EngineStoppedError", "The engine was killed.")]
+
+    status = run(["ask", "Q", "--json"])
+
+    out, err = capsys.readouterr()
+    assert status == 1
+    assert json.loads(out) == {"text": "Par", "finish_reason": "error", "error": "The engine was killed."}
+    assert err == "inglenook: The engine was killed.\n"
+
+
 def test_a_model_that_cannot_be_loaded_is_one_sentence(
     engine: FakeEngine, capsys: pytest.CaptureFixture[str]
 ) -> None:

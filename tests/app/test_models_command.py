@@ -150,10 +150,24 @@ def test_removing_says_what_was_freed_and_what_stays(
     run(["models", "remove", "kept"])
 
     out = capsys.readouterr().out
-    assert f"mine is forgotten; its file stays at {file}. 0 bytes were freed." in out
+    assert f"mine is forgotten; its file stays at {file}.\n" in out
     assert "kept is removed; " in out
     assert file.exists()
     assert run(["models", "remove", "kept"]) == 1
+
+
+def test_what_an_unfinished_download_left_can_be_removed(
+    share: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = share / "inglenook" / "models" / ".partial" / "qwen2.5-7b" / "download"
+    left.mkdir(parents=True)
+    (left / f"{'0' * 64}.part").write_bytes(bytes(5_000_000))
+
+    assert run(["models", "remove", "qwen2.5-7b"]) == 0
+
+    assert "an unfinished download of qwen2.5-7b left is removed; 5 MB were freed" in capsys.readouterr().out
+    assert not left.exists()
+    assert run(["models", "remove", "qwen2.5-7b"]) == 1
 
 
 def test_the_folder_of_a_user_is_closed_to_others(share: Path, file: Path) -> None:
