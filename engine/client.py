@@ -77,7 +77,8 @@ class EngineClient:
 
     `on_event` of the methods is called with each event as it comes, on the engine's reading thread (or, when a
     command cannot be sent at all, on the caller's before the method returns). It must be quick and must not block:
-    a Qt bridge puts the event into its own queue there.
+    a Qt bridge puts the event into its own queue there. `on_death` is told on the same thread, with the reason as a
+    sentence, that the engine ended by itself, before the open handles fail with it.
     """
 
     def __init__(self, make_home: MakeHome) -> None:
@@ -92,6 +93,7 @@ class EngineClient:
         self._deaths: deque[float] = deque()
         self._last_reason = ""
         self._closed = False
+        self.on_death: Callable[[str], None] | None = None
         # Homes hold only a weak reference, so that a forgotten client can be collected and its child ended.
         self._homes: list[Home] = []
         self._finalizer = weakref.finalize(self, _end_homes, self._homes)
@@ -311,6 +313,8 @@ class EngineClient:
                     self._failed_loads[entry.command.slot] = reason
         if reason is not None:
             logger.error("the engine ended with %d open commands", len(ended))
+            if (on_death := self.on_death) is not None:
+                on_death(reason)
         sentence = "The engine was closed." if reason is None else reason + _AFTERWARDS
         for entry in ended:
             if entry.handle is not None:

@@ -1,0 +1,413 @@
+"""The bridge between the engine's threads and Qt: commands go in, signals come out on the GUI thread.
+
+`EngineClient` tells its events on a thread of its own; they go into a queue, and a QThread here joins the pieces of a
+reply: the first at once, then one signal per 33 ms. Everything public runs on the GUI thread and never waits, but for
+`close`. Signals are emitted on the GUI thread too, so any callable may be connected.
+
+The bridge remembers what was asked to stand in each slot. When the engine process dies it says so once, calmly, and
+the next request or `restart` loads the same again; after too many deaths the client refuses for a while, which is
+passed on. Never imports torch.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import queue
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
+
+from inglenook.engine.client import EngineClient, OnEvent
+from inglenook.engine.errors import EngineStoppedError
+from inglenook.engine.handle import Handle
+from inglenook.engine.request import (
+    Embedded,
+    Event,
+    Failed,
+    Finished,
+    Loaded,
+    LoadOptions,
+    LoadProgress,
+    Request,
+    TokenText,
+)
+
+logger = logging.getLogger(__name__)
+
+CHAT, EMBEDDER = "chat", "embedder"
+TEXT_INTERVAL_S = 0.033
+
+_THREAD_END_MS = 2000
+_MAX_ITEMS = 10_000
+
+ModelPhase = Literal["unloaded", "loading", "ready", "stopped", "failed"]
+EnginePhase = Literal["idle", "running", "restarting", "stopped", "gave_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """What stands in a slot. `sentence` is for the user where `phase` is "failed" or "stopped".
+
+    "loading": `stage`, `done` of `total` bytes (0: unknown). "ready": `facts` is what the engine said of it.
+    "stopped": it stood there until the engine ended; the next message loads it again.
+    """
+
+    slot: str
+    phase: ModelPhase = "unloaded"
+    name: str = ""
+    path: str = ""
+    stage: str = ""
+    done: int = 0
+    total: int = 0
+    sentence: str = ""
+    facts: Loaded | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """How the engine is, for one calm line with one button: the button is there where `can_restart` is true.
+
+    "idle": no process, nothing asked of it. "stopped": it ended by itself. "gave_up": it ended so often that it is
+    not started for a while; the sentence says how long.
+    """
+
+    phase: EnginePhase = "idle"
+    sentence: str = ""
+
+    @property
+    def can_restart(self) -> bool:
+        """Whether to offer the button that calls `EngineBridge.restart`."""
+        return self.phase in ("stopped", "gave_up")
+
+
+class EngineBridge(QObject):
+    """Talks to the engine for the window. GUI thread only; owns the client and closes it.
+
+    Signals, all on the GUI thread:
+        model_state_changed(ModelState): of one slot.
+        engine_state_changed(EngineState).
+        reply_text(int, str, tuple): request id, the next piece of text, the token ids that completed with it.
+        reply_finished(int, Finished) or reply_failed(int, Failed): exactly one ends each request.
+        embedded(int, numpy float32 [N, D]) or embedding_failed(int, Failed): exactly one ends each `embed`.
+
+    After `cancel` no text of that request comes any more, only its one end.
+    """
+
+    model_state_changed = Signal(object)
+    engine_state_changed = Signal(object)
+    reply_text = Signal(int, str, tuple)
+    reply_finished = Signal(int, object)
+    reply_failed = Signal(int, object)
+    embedded = Signal(int, object)
+    embedding_failed = Signal(int, object)
+
+    def __init__(self, client: EngineClient | None = None, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._client = client or EngineClient.child()
+        self._ids = itertools.count(1)
+        self._states: dict[str, ModelState] = {}
+        self._engine = EngineState()
+        self._options: dict[str, LoadOptions] = {}
+        self._loads: dict[int, _Load] = {}
+        self._open: dict[int, _Open] = {}
+        self._num_deaths = 0
+        self._is_closed = False
+        self._reader = _Reader(self)
+        self._reader.arrived.connect(self._take, Qt.ConnectionType.QueuedConnection)
+        self._client.on_death = self._reader.tell_death
+        self._reader.start()
+
+    @property
+    def engine_state(self) -> EngineState:
+        """How the engine is now."""
+        return self._engine
+
+    def model_state(self, slot: str = CHAT) -> ModelState:
+        """Return what stands in a slot now."""
+        return self._states.get(slot) or ModelState(slot)
+
+    def load(
+        self,
+        path: Path,
+        *,
+        name: str = "",
+        slot: str = CHAT,
+        options: LoadOptions = LoadOptions(),  # noqa: B008 - frozen
+    ) -> None:
+        """Load a model into a slot, in place of what is there; `model_state_changed` tells how it goes."""
+        self._options[slot] = options
+        self._set_model(ModelState(slot, "unloaded", name or path.name, str(path)))
+        self._start_load(slot)
+
+    def unload(self, slot: str = CHAT) -> None:
+        """Empty a slot. With the last model the engine process ends, and its memory is free."""
+        self._options.pop(slot, None)
+        self._forget_loads(slot)
+        try:
+            self._client.unload(slot)
+        except EngineStoppedError:
+            return
+        self._set_model(ModelState(slot))
+        if not self._options:
+            self._set_engine(EngineState())
+
+    def restart(self) -> None:
+        """Start the engine again and load what stood in its slots; for the one button."""
+        slots = [s for s in self._options if self.model_state(s).phase in ("stopped", "failed")]
+        if not slots or self._is_closed:
+            return
+        self._set_engine(EngineState("restarting", self.tr("The engine is being started again.")))
+        # So that the client does not load again by itself what is loaded here with its progress.
+        for slot in slots:
+            self._client.unload(slot)
+        for slot in sorted(slots, key=lambda s: s != CHAT):
+            self._start_load(slot)
+
+    def submit(self, request: Request) -> int:
+        """Ask for a reply and return the request's id. While the model is being loaded, the request waits for it."""
+        return self._send(lambda on_event: self._client.submit(request, on_event), is_embedding=False)
+
+    def embed(self, texts: Sequence[str], slot: str = EMBEDDER) -> int:
+        """Have texts turned into vectors, after requests for replies; return the request's id."""
+        return self._send(lambda on_event: self._client.embed(texts, slot, on_event), is_embedding=True)
+
+    def cancel(self, request_id: int) -> None:
+        """Ask the engine to end a request early; fine if it has ended."""
+        opened = self._open.get(request_id)
+        if opened is not None and not opened.is_cancelled:
+            opened.is_cancelled = True
+            if opened.handle is not None:
+                opened.handle.cancel()
+
+    def close(self) -> None:
+        """End the engine and the thread; no signal comes any more. Waits some seconds at most; twice is fine."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._client.close()
+        self._client.on_death = None
+        self._reader.end()
+        if not self._reader.wait(_THREAD_END_MS):
+            logger.error("the bridge thread did not end")
+
+    def _start_load(self, slot: str) -> None:
+        self._forget_loads(slot)
+        load_id = next(self._ids)
+        self._loads[load_id] = _Load(slot, self._num_deaths)
+        state = self.model_state(slot)
+        self._set_model(ModelState(slot, "loading", state.name, state.path, self.tr("Starting")))
+        try:
+            self._client.load(state.path, slot, self._options[slot], partial(self._reader.put, load_id))
+        except EngineStoppedError as error:
+            self._reader.put(load_id, Failed("EngineStoppedError", str(error)))
+
+    def _forget_loads(self, slot: str) -> None:
+        self._loads = {load_id: load for load_id, load in self._loads.items() if load.slot != slot}
+
+    def _send(self, send: Callable[[OnEvent], Handle[Any]], *, is_embedding: bool) -> int:
+        if self._engine.can_restart:
+            self.restart()
+        request_id = next(self._ids)
+        opened = self._open[request_id] = _Open(is_embedding)
+        try:
+            opened.handle = send(partial(self._reader.put, request_id))
+        except EngineStoppedError as error:
+            self._reader.put(request_id, Failed("EngineStoppedError", str(error)))
+        return request_id
+
+    @Slot(object)
+    def _take(self, arrivals: list[_Item]) -> None:
+        for id_, event in arrivals:
+            if self._is_closed:
+                return
+            if isinstance(event, _Death):
+                self._take_death(event.reason)
+            elif id_ in self._loads:
+                self._take_load(id_, event)
+            elif id_ in self._open:
+                self._take_answer(id_, event)
+
+    def _take_death(self, reason: str) -> None:
+        self._num_deaths += 1
+        for slot in self._options:
+            state = self.model_state(slot)
+            if state.phase == "ready":
+                self._set_model(replace(state, phase="stopped", sentence=reason))
+        self._set_engine(
+            EngineState("stopped", self.tr("The engine stopped. {reason}").format(reason=reason))
+        )
+
+    def _take_load(self, load_id: int, event: Event) -> None:
+        load = self._loads[load_id]
+        state = self.model_state(load.slot)
+        if isinstance(event, LoadProgress):
+            self._set_model(replace(state, stage=event.stage, done=event.done, total=event.total))
+            return
+        del self._loads[load_id]
+        if isinstance(event, Loaded):
+            self._set_model(ModelState(load.slot, "ready", state.name, state.path, facts=event))
+            self._mark_running()
+        elif isinstance(event, Failed):
+            self._set_model(ModelState(load.slot, "failed", state.name, state.path, sentence=event.message))
+            if event.kind == "EngineStoppedError" and load.num_deaths == self._num_deaths:
+                self._set_engine(EngineState("gave_up", event.message))
+            elif self._engine.phase == "restarting":
+                self._set_engine(EngineState("stopped", event.message))
+
+    def _take_answer(self, request_id: int, event: Event) -> None:
+        opened = self._open[request_id]
+        if isinstance(event, TokenText):
+            self._mark_running()
+            if not opened.is_cancelled:
+                self.reply_text.emit(request_id, event.text, event.token_ids)
+            return
+        del self._open[request_id]
+        if isinstance(event, Failed):
+            if event.kind == "NotLoadedError" and self._engine.phase == "gave_up":
+                event = Failed("EngineStoppedError", self._engine.sentence)
+            (self.embedding_failed if opened.is_embedding else self.reply_failed).emit(request_id, event)
+            return
+        self._mark_running()
+        if isinstance(event, Finished):
+            self.reply_finished.emit(request_id, event)
+        elif isinstance(event, Embedded):
+            self.embedded.emit(request_id, vectors_of(event))
+
+    def _mark_running(self) -> None:
+        if self._engine.phase != "running" and not self._is_closed:
+            # The client may have started the engine and loaded its slots by itself.
+            for slot in self._options:
+                state = self.model_state(slot)
+                if state.phase == "stopped" and self._engine.phase == "stopped":
+                    self._set_model(replace(state, phase="ready", sentence=""))
+            self._set_engine(EngineState("running"))
+
+    def _set_model(self, state: ModelState) -> None:
+        if self._states.get(state.slot) != state:
+            self._states[state.slot] = state
+            self.model_state_changed.emit(state)
+
+    def _set_engine(self, state: EngineState) -> None:
+        if self._engine != state:
+            self._engine = state
+            self.engine_state_changed.emit(state)
+
+
+def vectors_of(event: Embedded) -> NDArray[np.float32]:
+    """Return the vectors of an event as float32 [number of texts, dimension]."""
+    return np.frombuffer(event.vectors, "<f4").reshape(-1, event.dimension).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    slot: str
+    num_deaths: int  # of the engine when the load began
+
+
+@dataclass(slots=True)
+class _Open:
+    is_embedding: bool
+    handle: Handle[Any] | None = None
+    is_cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Death:
+    reason: str
+
+
+_Item = tuple[int, Event | _Death]
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What has come for one request since the last signal, and when the next is due."""
+
+    due_s: float = 0.0
+    pieces: list[str] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
+    progress: LoadProgress | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self.pieces or self.token_ids or self.progress)
+
+    def add(self, event: TokenText | LoadProgress) -> None:
+        if isinstance(event, TokenText):
+            self.pieces.append(event.text)
+            self.token_ids += event.token_ids
+        else:
+            self.progress = event
+
+    def take(self, now_s: float) -> TokenText | LoadProgress:
+        event = self.progress or TokenText("".join(self.pieces), tuple(self.token_ids))
+        self.due_s, self.pieces, self.token_ids, self.progress = now_s + TEXT_INTERVAL_S, [], [], None
+        return event
+
+
+class _Reader(QThread):
+    """The bridge thread: from the queue to signals with all that is due."""
+
+    arrived = Signal(object)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.setObjectName("engine-bridge")
+        self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
+
+    def put(self, id_: int, event: Event) -> None:
+        """Take an event; any thread."""
+        self._queue.put((id_, event))
+
+    def tell_death(self, reason: str) -> None:
+        """Take the news that the engine ended; any thread."""
+        self._queue.put((0, _Death(reason)))
+
+    def end(self) -> None:
+        """Ask the thread to end."""
+        self._queue.put(None)
+
+    def run(self) -> None:
+        """Gather and pass on, until the end."""
+        gathered: dict[int, _Gathered] = {}
+        is_ending = False
+        while not is_ending:
+            items, is_ending = self._wait([g.due_s for g in gathered.values() if g.is_waiting])
+            now_s = time.monotonic()
+            arrivals: list[_Item] = []
+            for id_, event in items:
+                if isinstance(event, TokenText | LoadProgress):
+                    gathered.setdefault(id_, _Gathered()).add(event)
+                    continue
+                rest = gathered.pop(id_, None)
+                if rest is not None and rest.is_waiting:
+                    arrivals.append((id_, rest.take(now_s)))
+                arrivals.append((id_, event))
+            for id_, waiting in gathered.items():
+                if waiting.is_waiting and waiting.due_s <= now_s:
+                    arrivals.append((id_, waiting.take(now_s)))
+            if arrivals:
+                self.arrived.emit(arrivals)
+
+    def _wait(self, due_s: list[float]) -> tuple[list[_Item], bool]:
+        """Wait until something comes or is due; return what came, and whether the end was asked for."""
+        items: list[_Item] = []
+        try:
+            timeout_s = max(0.0, min(due_s) - time.monotonic()) if due_s else None
+            item = self._queue.get(timeout=timeout_s)
+            while item is not None:
+                items.append(item)
+                if len(items) >= _MAX_ITEMS:
+                    return items, False
+                item = self._queue.get_nowait()
+            return items, True
+        except queue.Empty:
+            return items, False
