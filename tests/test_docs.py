@@ -23,6 +23,8 @@ MAX_TEST_LINES = 600
 NO_NAMES = {"utils", "util", "common", "helpers", "helper", "core", "manager", "misc", "shared", "lib"}
 # The one that the design names: the thread that owns all mutable state of the engine.
 ALLOWED_NAMES = {"engine/core.py"}
+# Methods of Qt that our classes override and whose names have no capital letter to tell them by.
+QT_NAMES = {"data", "event", "flags", "index", "paint", "parent"}
 # Split, so that this file does not hold what it forbids.
 FORBIDDEN = [
     "pypi" + ".org",
@@ -146,9 +148,12 @@ def _undocumented(node: ast.AST, prefix: str) -> Iterator[str]:
             child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
         ) or child.name.startswith("_"):
             continue
-        # A method that overrides one of Qt's is documented there.
-        overrides = isinstance(node, ast.ClassDef) and child.name != child.name.lower()
-        if ast.get_docstring(child) is None and not (overrides and not isinstance(child, ast.ClassDef)):
+        # A method that overrides another's, most of all Qt's, is documented there.
+        marked = any(ast.unparse(d).endswith("override") for d in child.decorator_list)
+        overrides = isinstance(node, ast.ClassDef) and (
+            marked or child.name in QT_NAMES or not child.name.islower()
+        )
+        if ast.get_docstring(child) is None and (isinstance(child, ast.ClassDef) or not overrides):
             yield prefix + child.name
         if isinstance(child, ast.ClassDef):
             yield from _undocumented(child, f"{prefix}{child.name}.")
