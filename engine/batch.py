@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inglenook.engine.kv_cache import BLOCK_SIZE
-from inglenook.engine.scheduler import StepPlan
+from inglenook.engine.sequence import StepPlan
 
 if TYPE_CHECKING:
     import torch
@@ -47,34 +47,44 @@ class Batch:
     groups: tuple[GroupTables, ...]
 
 
-def build_batch(plan: StepPlan, num_groups: int) -> Batch:
-    """Flatten a plan. Every KV group uses the same block ids; logits are wanted for each chunk that is the last."""
+def build_batch(plan: StepPlan) -> Batch:
+    """Flatten a plan; logits are wanted of the last token of each chunk that `is_last`, and of its drafts."""
     import torch
 
     token_ids: list[int] = []
     positions: list[int] = []
-    slots: list[int] = []
     query_starts = [0]
     context_lengths: list[int] = []
     logits_rows: list[int] = []
     for chunk in plan.chunks:
-        end = chunk.start + chunk.count
-        table = chunk.sequence.block_table
-        token_ids += chunk.sequence.token_ids[chunk.start : end]
+        token_ids += chunk.sequence.token_ids[chunk.start : chunk.start + chunk.count]
+        token_ids += chunk.drafts
+        end = chunk.start + chunk.num_rows
         positions += range(chunk.start, end)
-        slots += [table[p // BLOCK_SIZE] * BLOCK_SIZE + p % BLOCK_SIZE for p in range(chunk.start, end)]
         query_starts.append(len(token_ids))
         context_lengths.append(end)
-        if chunk.is_last:
-            logits_rows.append(len(token_ids) - 1)
-    width = max(len(chunk.sequence.block_table) for chunk in plan.chunks)
-    tables = [c.sequence.block_table + [-1] * (width - len(c.sequence.block_table)) for c in plan.chunks]
-    group = GroupTables(torch.tensor(tables, dtype=torch.int32), torch.tensor(slots, dtype=torch.int64))
+        logits_rows += range(len(token_ids) - chunk.num_logits, len(token_ids))
+    num_groups = len(plan.chunks[0].sequence.tables.groups)
     return Batch(
         torch.tensor(token_ids, dtype=torch.int64),
         torch.tensor(positions, dtype=torch.int64),
         torch.tensor(query_starts, dtype=torch.int32),
         torch.tensor(context_lengths, dtype=torch.int32),
         torch.tensor(logits_rows, dtype=torch.int64),
-        (group,) * num_groups,
+        tuple(_group_tables(plan, group) for group in range(num_groups)),
+    )
+
+
+def _group_tables(plan: StepPlan, group: int) -> GroupTables:
+    import torch
+
+    tables = [chunk.sequence.tables.groups[group] for chunk in plan.chunks]
+    width = max(len(table) for table in tables)
+    slots: list[int] = []
+    for chunk, table in zip(plan.chunks, tables, strict=True):
+        positions = range(chunk.start, chunk.start + chunk.num_rows)
+        slots += [table[p // BLOCK_SIZE] * BLOCK_SIZE + p % BLOCK_SIZE for p in positions]
+    return GroupTables(
+        torch.tensor([table + [-1] * (width - len(table)) for table in tables], dtype=torch.int32),
+        torch.tensor(slots, dtype=torch.int64),
     )

@@ -52,9 +52,14 @@ class BlockPool:
         return blocks
 
     def acquire(self, block: int) -> None:
-        """Add a reference to a live block, for a second sequence that reads it."""
-        assert self._references[block] > 0, f"block {block} is free and cannot be shared"
+        """Add a reference to a block: a live one is shared, a free one whose contents are still good is revived."""
+        if self._references[block] == 0:
+            del self._free[block]
         self._references[block] += 1
+
+    def is_free(self, block: int) -> bool:
+        """Whether nobody holds the block."""
+        return self._references[block] == 0
 
     def release(self, blocks: list[int]) -> None:
         """Drop one reference of each block, the last of the list first."""

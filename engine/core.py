@@ -235,7 +235,7 @@ class EngineCore:
             slot.jobs[command.id] = result
         else:
             assert isinstance(command, Submit)
-            slot.add(command.id, command.request.sampling, result.token_ids, encoded.submitted)
+            slot.add(command.id, command.request, result, encoded.submitted)
 
     def _cancel(self, command: Cancel) -> None:
         target = command.target

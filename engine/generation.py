@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from inglenook.engine.request import Finished, FinishReason, SamplingParams, TokenText
-from inglenook.engine.scheduler import Sequence
+from inglenook.engine.sequence import Sequence
 from inglenook.engine.stopping import StopStrings
 from inglenook.engine.tokenizer.detokenizer import Detokenizer
 
@@ -27,6 +27,7 @@ class Generation:
         stop_token_ids: frozenset[int],
         detokenizer: Detokenizer,
         submitted: float,
+        notices: tuple[str, ...] = (),
     ) -> None:
         self.sequence = sequence
         self.params = params
@@ -37,6 +38,7 @@ class Generation:
         self._detokenizer = detokenizer
         self._stops = StopStrings(params.stop)
         self._submitted = submitted
+        self._notices = notices
         self._first: float | None = None
         self._last = submitted
         self._unsent_ids: list[int] = []
@@ -69,11 +71,12 @@ class Generation:
         return Finished(
             finish_reason=reason,
             prompt_tokens=self.sequence.num_prompt_tokens,
-            cached_tokens=self.sequence.cached_tokens,
+            cached_tokens=self.sequence.cached_tokens or 0,
             completion_tokens=self.completion_tokens,
             ttft_s=None if self._first is None else self._first - self._submitted,
             tpot_s=None if self._first is None or later < 1 else (self._last - self._first) / later,
             seed=self.seed,
+            notices=self._notices,
         )
 
     def _held_back(self) -> str:

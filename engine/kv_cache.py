@@ -93,6 +93,12 @@ class KVTensors:
             if tensor is not None:
                 tensor[:, destination] = tensor[:, source]
 
+    def blank(self, block: int) -> None:
+        """Overwrite a block with zeros in every layer of the group."""
+        for tensor in (self.k, self.v, self.k_scale, self.v_scale):
+            if tensor is not None:
+                tensor[:, block] = 0
+
 
 def allocate_kv(group: KVGroup, num_blocks: int, *, poison: bool = False) -> KVTensors:
     """Allocate the CPU tensors of one group.

@@ -16,9 +16,9 @@ import torch
 
 from inglenook.engine.backend import Backend
 from inglenook.engine.backend_choice import choose_backend
-from inglenook.engine.block_pool import BlockPool
 from inglenook.engine.cpu import default_num_threads
 from inglenook.engine.errors import InvalidRequestError
+from inglenook.engine.kv_blocks import KVBlocks
 from inglenook.engine.kv_cache import num_blocks_for
 from inglenook.engine.memory import check_fit, estimate_need, kv_bytes, memory_state
 from inglenook.engine.model_runner import ModelRunner
@@ -73,16 +73,16 @@ def load_model(
         backend = choose_backend(options.backend, file.spec)
         context, num_blocks, notices = _plan_memory(file, backend, options)
         spec = dataclasses.replace(file.spec, context_length=context)
-        tokenizer = model_tokenizer(file)
+        groups = backend.kv_groups(spec)
+        tokenizer = Tokenizer.from_model_file(file)
         try:
             model = backend.load(
                 spec, file, lambda done, total: progress(LoadProgress("Loading", done, total))
             )
+            model.allocate_kv((num_blocks,) * len(groups))
         except BaseException:
             tokenizer.close()
             raise
-    groups = backend.kv_groups(spec)
-    model.allocate_kv((num_blocks,) * len(groups))
     facts = Loaded(
         slot=slot,
         name=file.name,
@@ -96,15 +96,10 @@ def load_model(
         notices=notices,
     )
     step_tokens = options.max_step_tokens or backend.step_tokens(spec)
-    scheduler = Scheduler(BlockPool(num_blocks), max_step_tokens=step_tokens)
-    return LoadedModel(facts, spec, tokenizer, ModelRunner(model, len(groups)), scheduler)
-
-
-def model_tokenizer(file: ModelFile) -> Tokenizer:
-    """Make the tokenizer that belongs to a model file."""
-    if file.kind == "gguf":
-        return Tokenizer.from_gguf(file.metadata)
-    return Tokenizer.from_folder(file.path)
+    # One namespace a loaded model is enough: its pools are its own and go with it.
+    kv = KVBlocks(tuple(group.window for group in groups), (num_blocks,) * len(groups), facts.name)
+    scheduler = Scheduler(kv, max_step_tokens=step_tokens)
+    return LoadedModel(facts, spec, tokenizer, ModelRunner(model), scheduler)
 
 
 def _plan_memory(file: ModelFile, backend: Backend, options: LoadOptions) -> tuple[int, int, tuple[str, ...]]:

@@ -152,7 +152,10 @@ class TokenText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """The end of a reply. Times are in seconds; `ttft_s` is None without a token, `tpot_s` without a second one."""
+    """The end of a reply. Times are in seconds; `ttft_s` is None without a token, `tpot_s` without a second one.
+
+    `notices` are sentences for the user about the prompt, such as a system message folded into the question.
+    """
 
     finish_reason: FinishReason
     prompt_tokens: int
@@ -161,6 +164,7 @@ class Finished:
     ttft_s: float | None
     tpot_s: float | None
     seed: int
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

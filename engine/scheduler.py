@@ -1,87 +1,44 @@
 """`Scheduler`: waiting and running sequences plus a token budget make the next step's plan. Pure Python.
 
-The whole policy is in `plan`: sequences with one token to compute (decode) go first, oldest first; prompt chunks
-fill what is left of the budget, in the order of arrival; both share a step. Blocks are taken only for tokens that are
-computed, never for tokens to come. When a decoding sequence finds no block, the newest running sequence gives all of
-its blocks back and waits at the front of the queue, to be computed again (preemption by recompute).
+The policy, all of it in `plan`:
+
+- Sequences with one token to compute (decode) go first, with their drafts; then prompts share what is left of the
+  budget evenly, so a short prompt never stands behind a long one; both kinds mix in a step.
+- A smaller priority number goes first. While a prompt of one priority is being computed, decoding of a larger number
+  pauses, so that a person's first token does not wait for background work.
+- Blocks are taken only for tokens that are computed now. When they lack, the running sequence with the largest
+  priority number, the newest of these, gives its blocks back and waits to be computed again (preemption by recompute;
+  the prefix index usually still finds its blocks).
 """
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
-
-from inglenook.engine.block_pool import BlockPool
-from inglenook.engine.kv_cache import BLOCK_SIZE, num_blocks_for
-
-
-@dataclass(slots=True, eq=False)
-class Sequence:
-    """Token ids of one completion and how far their keys and values are computed.
-
-    `block_table` covers at least `num_computed` tokens. `cached_tokens` counts prompt tokens that were not computed
-    again; it is set once, at the first scheduling.
-    """
-
-    id: int
-    token_ids: list[int]
-    num_prompt_tokens: int
-    num_computed: int = 0
-    cached_tokens: int = 0
-    block_table: list[int] = field(default_factory=list)
-    preemptions: int = 0
-
-    @property
-    def num_pending(self) -> int:
-        """Tokens whose keys and values are not computed yet."""
-        return len(self.token_ids) - self.num_computed
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Tokens `start` .. `start + count` of a sequence; its last row's logits are wanted when it `is_last`."""
-
-    sequence: Sequence
-    start: int
-    count: int
-
-    @property
-    def is_last(self) -> bool:
-        """Whether this chunk computes the sequence's newest token."""
-        return self.start + self.count == len(self.sequence.token_ids)
-
-
-@dataclass(frozen=True, slots=True)
-class StepPlan:
-    """The chunks of one step, at most one for a sequence."""
-
-    chunks: tuple[Chunk, ...]
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens computed in this step."""
-        return sum(chunk.count for chunk in self.chunks)
+from inglenook.engine.kv_blocks import BlockTables, KVBlocks
+from inglenook.engine.sequence import Chunk, Sequence, StepPlan
 
 
 class Scheduler:
-    """Decides what each step computes, and owns the block tables of its sequences."""
+    """Decides what each step computes, and keeps the block tables of its sequences."""
 
-    def __init__(self, pool: BlockPool, *, max_step_tokens: int, max_running: int = 256) -> None:
-        self.pool = pool
+    def __init__(self, kv: KVBlocks, *, max_step_tokens: int, max_running: int = 256) -> None:
+        self.kv = kv
+        self.max_step_tokens = max_step_tokens
         self.num_preemptions = 0
-        self._max_step_tokens = max_step_tokens
-        self._max_running = max_running
-        self._waiting: deque[Sequence] = deque()
+        self.num_prompt_tokens_queried = 0
+        self.num_prompt_tokens_cached = 0
+        self._max_running = min(max_running, max_step_tokens)  # so that everyone running gets a token a step
+        self._waiting: list[Sequence] = []
         self._running: list[Sequence] = []
+        self._arrivals = 0
 
     def fresh(self) -> Scheduler:
-        """Return an empty scheduler over an empty pool of the same size and limits."""
-        pool = BlockPool(self.pool.num_blocks)
-        return Scheduler(pool, max_step_tokens=self._max_step_tokens, max_running=self._max_running)
+        """Return an empty scheduler over empty pools of the same sizes and limits."""
+        kv = KVBlocks(self.kv.windows, tuple(pool.num_blocks for pool in self.kv.pools), self.kv.namespace)
+        return Scheduler(kv, max_step_tokens=self.max_step_tokens, max_running=self._max_running)
 
     @property
     def num_waiting(self) -> int:
-        """Sequences that hold no blocks yet."""
+        """Sequences that hold no blocks yet, or no longer."""
         return len(self._waiting)
 
     @property
@@ -90,81 +47,158 @@ class Scheduler:
         return len(self._running)
 
     def add(self, sequence: Sequence) -> None:
-        """Queue a new sequence behind the others."""
+        """Queue a new sequence behind those of its priority."""
+        self._arrivals += 1
+        sequence.arrival = self._arrivals
         self._waiting.append(sequence)
 
+    def fork(self, sequence: Sequence, other: Sequence) -> None:
+        """Start `other` with the computed tokens of a running sequence; it is queued like any other if blocks lack."""
+        tables = self.kv.fork(sequence.tables, sequence.num_computed)
+        if tables is None or len(self._running) >= self._max_running:
+            if tables is not None:
+                self._release_tables(other, tables, 0)
+            self.add(other)
+            return
+        other.tables, other.num_computed, other.cached_tokens = (
+            tables,
+            sequence.num_computed,
+            sequence.cached_tokens,
+        )
+        self._running.append(other)
+
     def remove(self, sequence: Sequence) -> None:
-        """Take a finished or cancelled sequence out and free its blocks; unknown ones are ignored."""
+        """Take a finished or cancelled sequence out; its blocks stay findable until they are needed."""
         if sequence in self._running:
             self._running.remove(sequence)
         elif sequence in self._waiting:
             self._waiting.remove(sequence)
-        self._free(sequence)
+        self._give_back(sequence)
 
     def plan(self) -> StepPlan:
         """Choose the next step's chunks and allocate their blocks; an empty plan means there is nothing to do."""
         while True:
-            plan = self._try_plan()
-            if plan.chunks or len(self._running) < 2:
-                return plan
-            # Several half-computed prompts hold all blocks and none can go on: the newest starts again later.
-            self._preempt(self._running[-1])
+            chunks: list[Chunk] = []
+            budget = self.max_step_tokens
+            prompting = [s.priority for s in self._waiting] + [
+                s.priority for s in self._running if s.num_pending > 1
+            ]
+            pressing = min(prompting, default=None)
+            for sequence in sorted(self._running, key=_order):
+                paused = pressing is not None and sequence.priority > pressing
+                if sequence.num_pending == 1 and budget and not paused and sequence in self._running:
+                    budget -= self._plan_decode(sequence, budget, chunks)
+            self._plan_prompts(budget, chunks)
+            if chunks or not self._running:
+                return StepPlan(tuple(chunks))
+            # Half-computed sequences hold all blocks and none can go on: the last of them starts again later.
+            self._preempt(self._victim())
 
     def commit(self, plan: StepPlan) -> None:
-        """Record that a plan's keys and values are now in the cache."""
+        """Record that a plan's keys and values are in the cache; drafts count only once `confirm` accepts them."""
         for chunk in plan.chunks:
-            chunk.sequence.num_computed = chunk.start + chunk.count
+            sequence = chunk.sequence
+            sequence.num_computed = chunk.start + chunk.count
+            sequence.drafts = []
+            self._remember(sequence)
 
-    def _try_plan(self) -> StepPlan:
-        chunks: list[Chunk] = []
-        budget = self._max_step_tokens
-        for sequence in list(self._running):
-            if sequence.num_pending == 1 and budget and sequence in self._running:
-                while not self._reserve(sequence, 1):
-                    self._preempt(self._running[-1])
-                    if sequence not in self._running:
-                        break
-                else:
-                    chunks.append(Chunk(sequence, sequence.num_computed, 1))
-                    budget -= 1
-        for sequence in list(self._running):
-            if sequence.num_pending > 1 and budget:
-                budget -= self._add_prompt_chunk(sequence, budget, chunks)
-        while self._waiting and budget and len(self._running) < self._max_running:
-            taken = self._add_prompt_chunk(self._waiting[0], budget, chunks)
-            if not taken:
-                break
-            self._running.append(self._waiting.popleft())
-            budget -= taken
-        return StepPlan(tuple(chunks))
+    def confirm(self, sequence: Sequence, num_accepted: int) -> None:
+        """Record that the first drafts of the last step were the tokens chosen, so that their keys are good."""
+        sequence.num_computed += num_accepted
+        self._remember(sequence)
 
-    def _add_prompt_chunk(self, sequence: Sequence, budget: int, chunks: list[Chunk]) -> int:
-        """Plan as many tokens as budget and free blocks allow, without preempting anyone."""
-        room = (len(sequence.block_table) + self.pool.num_free) * BLOCK_SIZE - sequence.num_computed
-        count = min(sequence.num_pending, budget, room)
-        if count <= 0:
+    def _plan_decode(self, sequence: Sequence, budget: int, chunks: list[Chunk]) -> int:
+        drafts = tuple(sequence.drafts[: budget - 1])
+        if drafts and not self.kv.reserve(sequence.tables, sequence.num_computed + 1 + len(drafts)):
+            drafts = ()
+        while not self.kv.reserve(sequence.tables, sequence.num_computed + 1):
+            victim = self._victim()  # never one that is planned: those come before this sequence
+            self._preempt(victim)
+            if victim is sequence:
+                return 0
+        chunks.append(Chunk(sequence, sequence.num_computed, 1, drafts))
+        return 1 + len(drafts)
+
+    def _plan_prompts(self, budget: int, chunks: list[Chunk]) -> None:
+        """Share the budget among prompts of the smallest priority number, then go on to the next number."""
+        prompts = [s for s in self._running if s.num_pending > 1] + self._waiting
+        for priority in sorted({s.priority for s in prompts}):
+            # The shortest first: what it leaves of its share goes to the longer ones.
+            group = sorted((s for s in prompts if s.priority == priority), key=lambda s: (s.num_pending, s.arrival))
+            group = group[: max(1, budget)]
+            for index, sequence in enumerate(group):
+                if budget <= 0:
+                    return
+                share = -(-budget // (len(group) - index))
+                budget -= self._plan_prompt(sequence, share, chunks)
+
+    def _plan_prompt(self, sequence: Sequence, share: int, chunks: list[Chunk]) -> int:
+        """Plan as many tokens as share and blocks allow; only larger priority numbers are preempted for it."""
+        if sequence in self._waiting and not self._admit(sequence):
             return 0
-        self._reserve(sequence, count)
+        while True:
+            count = min(sequence.num_pending, share, self.kv.room(sequence.tables) - sequence.num_computed)
+            if count > 0:
+                break
+            victim = self._victim()
+            if victim.priority <= sequence.priority or any(chunk.sequence is victim for chunk in chunks):
+                return 0
+            self._preempt(victim)
+        reserved = self.kv.reserve(sequence.tables, sequence.num_computed + count)
+        assert reserved, "room() promised these blocks"
         chunks.append(Chunk(sequence, sequence.num_computed, count))
         return count
 
-    def _reserve(self, sequence: Sequence, count: int) -> bool:
-        """Extend the block table to hold `count` more tokens; False when there are too few free blocks."""
-        missing = num_blocks_for(sequence.num_computed + count) - len(sequence.block_table)
-        if missing > self.pool.num_free:
+    def _admit(self, sequence: Sequence) -> bool:
+        """Move a waiting sequence to the running ones, with what the prefix index knows of it."""
+        if len(self._running) >= self._max_running or not (self.kv.num_free or self._preempt_below(sequence)):
             return False
-        if missing > 0:
-            sequence.block_table += self.pool.allocate(missing)
+        sequence.tables = self.kv.new_tables()
+        sequence.num_computed = self.kv.match(sequence.tables, sequence.token_ids, sequence.salt)
+        if sequence.cached_tokens is None:
+            sequence.cached_tokens = min(sequence.num_computed, sequence.num_prompt_tokens - 1)
+            self.num_prompt_tokens_queried += sequence.num_prompt_tokens
+            self.num_prompt_tokens_cached += sequence.cached_tokens
+        self._waiting.remove(sequence)
+        self._running.append(sequence)
         return True
+
+    def _preempt_below(self, sequence: Sequence) -> bool:
+        """Free the blocks of a running sequence with a larger priority number, if there is one."""
+        victim = self._victim() if self._running else None
+        if victim is None or victim.priority <= sequence.priority:
+            return False
+        self._preempt(victim)
+        return True
+
+    def _victim(self) -> Sequence:
+        """The running sequence that gives way first: of the largest priority number, the newest."""
+        return max(self._running, key=_order)
 
     def _preempt(self, sequence: Sequence) -> None:
         self._running.remove(sequence)
-        self._free(sequence)
+        self._give_back(sequence)
         sequence.preemptions += 1
         self.num_preemptions += 1
-        self._waiting.appendleft(sequence)
+        self._waiting.append(sequence)
 
-    def _free(self, sequence: Sequence) -> None:
-        self.pool.release(sequence.block_table)
-        sequence.block_table = []
+    def _remember(self, sequence: Sequence) -> None:
+        self.kv.commit(
+            sequence.tables,
+            sequence.token_ids,
+            sequence.num_computed,
+            salt=sequence.salt,
+            owner=sequence.owner,
+        )
+
+    def _give_back(self, sequence: Sequence) -> None:
+        self._release_tables(sequence, sequence.tables, sequence.num_computed)
         sequence.num_computed = 0
+        sequence.drafts = []
+
+    def _release_tables(self, sequence: Sequence, tables: BlockTables, num_computed: int) -> None:
+        self.kv.release(tables, sequence.token_ids, num_computed, salt=sequence.salt, owner=sequence.owner)
+
+
+def _order(sequence: Sequence) -> tuple[int, int]:
+    return sequence.priority, sequence.arrival

@@ -23,9 +23,10 @@ from inglenook.engine.generation import Generation
 from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder
 from inglenook.engine.loaded_model import LoadedModel
 from inglenook.engine.messages import EmbedTexts, Emit, Submit
-from inglenook.engine.request import Embedded, Failed, Finished, FinishReason, SamplingParams
+from inglenook.engine.request import Embedded, Failed, Finished, FinishReason, Request, SamplingParams
 from inglenook.engine.sampler import sample
-from inglenook.engine.scheduler import Sequence
+from inglenook.engine.sequence import Sequence
+from inglenook.engine.tokenizer.tokenizer import EncodedPrompt
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +48,7 @@ class Slot:
         self.num_generation_tokens = 0
         self._emit = emit
 
-    def add(
-        self, request_id: int, params: SamplingParams, token_ids: tuple[int, ...], submitted: float
-    ) -> None:
+    def add(self, request_id: int, request: Request, prompt: EncodedPrompt, submitted: float) -> None:
         """Start a request whose prompt is encoded; `submitted` is its `time.perf_counter()`.
 
         Raises:
@@ -57,7 +56,7 @@ class Slot:
             ContextLengthError: prompt and reply exceed the context.
         """
         assert self.model is not None
-        model = self.model
+        model, params, token_ids = self.model, request.sampling, prompt.token_ids
         max_tokens = _check_lengths(token_ids, params, model)
         stop_ids = frozenset(params.stop_token_ids)
         if not params.ignore_eos:
@@ -68,8 +67,9 @@ class Slot:
             seed=secrets.randbits(63) if params.seed is None else params.seed,
             max_tokens=max_tokens,
             stop_token_ids=stop_ids,
-            detokenizer=model.tokenizer.detokenizer(token_ids),
+            detokenizer=model.tokenizer.detokenizer(token_ids, is_chat=request.messages is not None),
             submitted=submitted,
+            notices=prompt.notices,
         )
         self.num_prompt_tokens += len(token_ids)
         self.generations[request_id] = generation
@@ -82,7 +82,7 @@ class Slot:
         try:
             plan = model.scheduler.plan()
             assert plan.chunks, "requests are open but nothing can be scheduled"
-            logits = model.runner.run(plan)
+            logits = model.runner.run(plan, model.scheduler.kv.take_copies())
         except Exception as error:  # noqa: BLE001 - whatever it is, the engine goes on
             # Frames only: an exception's own text may quote a prompt.
             frames = "".join(traceback.format_tb(error.__traceback__))
@@ -97,7 +97,7 @@ class Slot:
         for chunk, row in zip((c for c in plan.chunks if c.is_last), logits, strict=True):
             self._take_logits(self.generations[chunk.sequence.id], row)
         if not self.generations:
-            model.scheduler.pool.integrity()
+            model.scheduler.kv.integrity()
 
     def embed_step(self) -> None:
         """Take the oldest embedding job one step further, and answer it when it is done."""
@@ -146,8 +146,10 @@ class Slot:
             values["num_requests_running"] = scheduler.num_running
             values["num_requests_waiting"] = scheduler.num_waiting
             values["num_preemptions"] = scheduler.num_preemptions
-            values["kv_blocks_live"] = scheduler.pool.num_live
-            values["kv_blocks"] = scheduler.pool.num_blocks
+            values["prefix_cache_queries"] = scheduler.num_prompt_tokens_queried
+            values["prefix_cache_hits"] = scheduler.num_prompt_tokens_cached
+            values["kv_blocks_live"] = sum(pool.num_live for pool in scheduler.kv.pools)
+            values["kv_blocks"] = sum(pool.num_blocks for pool in scheduler.kv.pools)
         return values
 
     def _take_logits(self, generation: Generation, logits: torch.Tensor) -> None:

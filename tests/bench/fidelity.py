@@ -57,11 +57,11 @@ def texts() -> list[str]:
 
 def token_windows(model: Path) -> np.ndarray:
     """Token ids int32 [WINDOWS, LENGTH] of the texts, by our tokenizer."""
-    from inglenook.engine.loaded_model import model_tokenizer
+    from inglenook.engine.tokenizer.tokenizer import Tokenizer
     from inglenook.engine.weights.loader import open_model
 
     with open_model(model) as file:
-        tokenizer = model_tokenizer(file)
+        tokenizer = Tokenizer.from_model_file(file)
     try:
         rows = [tokenizer.encode_text(text[:20_000]).token_ids[:LENGTH] for text in texts()]
     finally:

@@ -19,8 +19,9 @@ from inglenook.engine.backend import BackendModel
 from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.batch import Batch, build_batch
 from inglenook.engine.cpu import default_num_threads
+from inglenook.engine.kv_blocks import BlockTables
 from inglenook.engine.kv_cache import num_blocks_for
-from inglenook.engine.scheduler import Chunk, Sequence, StepPlan
+from inglenook.engine.sequence import Chunk, Sequence, StepPlan
 from inglenook.engine.weights.loader import open_model
 
 
@@ -37,14 +38,14 @@ def load(path: Path, backend_name: str, length: int, num_sequences: int = 1) -> 
 
 def every_row(plan: StepPlan, model: BackendModel) -> Batch:
     """Make a plan's batch with the logits of all rows wanted."""
-    batch = build_batch(plan, len(model.kv))
+    batch = build_batch(plan)
     return replace(batch, logits_rows=torch.arange(plan.num_tokens))
 
 
 def sequence_logits(model: BackendModel, token_ids: list[int], chunk: int) -> torch.Tensor:
     """Run one sequence from an empty cache in chunks; returns float32 [T, V]."""
     table = list(range(num_blocks_for(len(token_ids))))
-    sequence = Sequence(0, token_ids, len(token_ids), block_table=table)
+    sequence = Sequence(0, token_ids, len(token_ids), tables=BlockTables([table for _ in model.kv]))
     parts = []
     for start in range(0, len(token_ids), chunk):
         plan = StepPlan((Chunk(sequence, start, min(chunk, len(token_ids) - start)),))

@@ -33,7 +33,7 @@ def tiny(tmp_path_factory):
 @pytest.fixture(scope="module")
 def loaded(tiny):
     with EngineClient.in_process() as client:
-        client.load(tiny, options=LoadOptions(backend="reference")).result(T)
+        client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).result(T)
         yield client
 
 
@@ -54,7 +54,9 @@ def live_blocks(client):
 
 def test_a_load_reports_progress_and_then_facts(tiny):
     with EngineClient.in_process() as client:
-        *progress, facts = client.load(tiny, options=LoadOptions(backend="reference")).events(T)
+        *progress, facts = client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).events(
+            T
+        )
 
     assert all(isinstance(event, LoadProgress) for event in progress)
     assert (facts.architecture, facts.backend, facts.context_length) == ("llama", "reference", CONTEXT)
@@ -78,7 +80,9 @@ def test_greedy_tokens_do_not_depend_on_the_chunk_size(tiny, loaded, chunk):
     want = ids(loaded, ask("what is the capital of France? " * 3, max_tokens=64))
 
     with EngineClient.in_process() as client:
-        client.load(tiny, options=LoadOptions(backend="reference", max_step_tokens=chunk)).result(T)
+        client.load(
+            tiny, options=LoadOptions(backend="reference", num_threads=1, max_step_tokens=chunk)
+        ).result(T)
         got = ids(client, ask("what is the capital of France? " * 3, max_tokens=64))
 
     assert got == want
@@ -94,7 +98,7 @@ def test_batch_mates_change_nothing(loaded):
 
 
 def test_preemption_changes_nothing_and_no_block_leaks(tiny):
-    options = LoadOptions(backend="reference", context_length=64)
+    options = LoadOptions(backend="reference", num_threads=1, context_length=64)
     requests = [ask(f"{i}", max_tokens=30) for i in range(6)]
     with EngineClient.in_process() as client:
         client.load(tiny, options=options).result(T)
@@ -210,7 +214,7 @@ def test_asking_an_empty_slot_says_so():
 
 def test_a_request_during_the_load_waits_for_it(tiny):
     with EngineClient.in_process() as client:
-        load = client.load(tiny, options=LoadOptions(backend="reference"))
+        load = client.load(tiny, options=LoadOptions(backend="reference", num_threads=1))
         reply = client.submit(ask(max_tokens=4))
 
         assert reply.result(T).finished.completion_tokens == 4
@@ -232,7 +236,7 @@ def test_a_second_model_in_another_slot_answers_beside_the_first(tiny, tmp_path,
     other = write_tiny_gguf(tmp_path / "other.gguf", seed=1)
     with EngineClient.in_process() as client:
         for path, slot in ((tiny, "chat"), (other, "second")):
-            client.load(path, slot, LoadOptions(backend="reference")).result(T)
+            client.load(path, slot, LoadOptions(backend="reference", num_threads=1)).result(T)
         handles = [client.submit(replace(ask(), slot=slot)) for slot in ("chat", "second")]
         first, second = (handle.result(T).token_ids for handle in handles)
 
@@ -242,7 +246,7 @@ def test_a_second_model_in_another_slot_answers_beside_the_first(tiny, tmp_path,
 
 def test_unloading_cancels_and_empties_the_slot(tiny):
     with EngineClient.in_process() as client:
-        client.load(tiny, options=LoadOptions(backend="reference")).result(T)
+        client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).result(T)
         handle = client.submit(ask(max_tokens=400))
         next(handle.events(T))
 
@@ -258,7 +262,9 @@ def test_a_context_beyond_the_models_own_is_refused(tiny):
         EngineClient.in_process() as client,
         pytest.raises(InvalidRequestError, match=r"at most 512.*got 1,000"),
     ):
-        client.load(tiny, options=LoadOptions(backend="reference", context_length=1000)).result(T)
+        client.load(
+            tiny, options=LoadOptions(backend="reference", num_threads=1, context_length=1000)
+        ).result(T)
 
 
 def test_a_model_too_large_for_memory_is_refused_before_loading(tiny, monkeypatch):
@@ -275,14 +281,14 @@ def test_a_model_too_large_for_memory_is_refused_before_loading(tiny, monkeypatc
 
 def test_a_step_that_fails_fails_its_requests_and_the_next_one_works(tiny, monkeypatch):
     with EngineClient.in_process() as client:
-        client.load(tiny, options=LoadOptions(backend="reference")).result(T)
+        client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).result(T)
         want = ids(client, ask(max_tokens=5))
         run, calls = ModelRunner.run, itertools.count()
 
-        def fail_once(self, plan):
+        def fail_once(self, plan, copies):
             if next(calls) == 2:
                 raise RuntimeError("secret prompt text")
-            return run(self, plan)
+            return run(self, plan, copies)
 
         monkeypatch.setattr(ModelRunner, "run", fail_once)
         with pytest.raises(InternalEngineError, match="RuntimeError") as caught:
@@ -295,12 +301,12 @@ def test_a_step_that_fails_fails_its_requests_and_the_next_one_works(tiny, monke
 
 def test_logits_that_are_not_numbers_fail_that_request_alone(tiny, monkeypatch):
     with EngineClient.in_process() as client:
-        client.load(tiny, options=LoadOptions(backend="reference")).result(T)
+        client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).result(T)
         want = ids(client, ask("good", max_tokens=5))
         run = ModelRunner.run
 
-        def spoil(self, plan):
-            logits = run(self, plan).clone()
+        def spoil(self, plan, copies):
+            logits = run(self, plan, copies).clone()
             for row, chunk in enumerate(c for c in plan.chunks if c.is_last):
                 if chunk.sequence.num_prompt_tokens > 60:
                     logits[row] = torch.nan
@@ -320,7 +326,7 @@ def test_a_model_without_a_template_answers_raw_prompts_only(tmp_path, monkeypat
     monkeypatch.setattr(tiny_gguf.gguf.GGUFWriter, "add_chat_template", lambda self, text: None)
     path = write_tiny_gguf(tmp_path / "plain.gguf")
     with EngineClient.in_process() as client:
-        client.load(path, options=LoadOptions(backend="reference")).result(T)
+        client.load(path, options=LoadOptions(backend="reference", num_threads=1)).result(T)
         with pytest.raises(TemplateError):
             client.submit(ask()).result(T)
 
@@ -344,7 +350,7 @@ def test_many_requests_with_cancels_in_every_state_leak_nothing(loaded):
 def test_closing_ends_open_requests_and_all_threads(tiny):
     before = threading.active_count()
     client = EngineClient.in_process()
-    client.load(tiny, options=LoadOptions(backend="reference")).result(T)
+    client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).result(T)
     handle = client.submit(ask(max_tokens=400))
     next(handle.events(T))
 
@@ -352,3 +358,19 @@ def test_closing_ends_open_requests_and_all_threads(tiny):
 
     assert handle.done
     assert threading.active_count() == before
+
+
+def test_a_prompt_asked_again_is_found_in_the_cache_and_answered_alike(tiny):
+    with EngineClient.in_process() as client:
+        client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).result(T)
+        cold = client.submit(ask("what is this? " * 4)).result(T)
+        warm = client.submit(ask("what is this? " * 4)).result(T)
+        forked = client.submit(ask("what is this? " * 3 + "what?")).result(T)
+        client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).result(T)
+        fresh = client.submit(ask("what is this? " * 3 + "what?")).result(T)
+
+    assert cold.finished.cached_tokens == 0
+    assert warm.finished.cached_tokens == warm.finished.prompt_tokens - 1
+    assert warm.token_ids == cold.token_ids
+    assert forked.finished.cached_tokens > 40
+    assert forked.token_ids == fresh.token_ids

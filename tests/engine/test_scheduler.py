@@ -1,26 +1,34 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from inglenook.engine.block_pool import BlockPool
+from inglenook.engine.kv_blocks import KVBlocks
 from inglenook.engine.kv_cache import BLOCK_SIZE, num_blocks_for
-from inglenook.engine.scheduler import Scheduler, Sequence
+from inglenook.engine.scheduler import Scheduler
+from inglenook.engine.sequence import Sequence
 
 
-def make(num_blocks=8, budget=32):
-    return Scheduler(BlockPool(num_blocks), max_step_tokens=budget)
+def make(num_blocks=8, budget=32, windows=(0,)):
+    return Scheduler(KVBlocks(windows, (num_blocks,) * len(windows), "model"), max_step_tokens=budget)
 
 
-def sequence(number, length):
-    return Sequence(number, list(range(length)), length)
+def sequence(number, length, **options):
+    """Sequences of different numbers share no tokens."""
+    return Sequence(number, [number * 1000 + i for i in range(length)], length, **options)
+
+
+def finish(plan, scheduler, accepted=lambda chunk: 0):
+    """Pretend that a plan was computed: confirm drafts and append a token to each sequence that is complete."""
+    last = [chunk for chunk in plan.chunks if chunk.is_last]
+    scheduler.commit(plan)
+    for chunk in last:
+        count = accepted(chunk)
+        chunk.sequence.token_ids += [*chunk.drafts[:count], -chunk.sequence.id]
+        scheduler.confirm(chunk.sequence, count)
 
 
 def step(scheduler):
-    """Plan, pretend to compute, and append a token to each sequence that is complete."""
     plan = scheduler.plan()
-    last = [chunk.sequence for chunk in plan.chunks if chunk.is_last]
-    scheduler.commit(plan)
-    for s in last:
-        s.token_ids.append(0)
+    finish(plan, scheduler)
     return [(c.sequence.id, c.start, c.count) for c in plan.chunks]
 
 
@@ -40,16 +48,24 @@ def test_decoding_goes_first_and_a_prompt_fills_the_rest_of_the_step():
     assert step(scheduler) == [(1, 5, 1), (2, 0, 31)]
 
 
+def test_prompts_share_a_step_evenly_and_a_short_one_leaves_its_rest():
+    scheduler = make(num_blocks=40, budget=30)
+    for number, length in ((1, 100), (2, 4), (3, 100)):
+        scheduler.add(sequence(number, length))
+
+    assert sorted(step(scheduler)) == [(1, 0, 13), (2, 0, 4), (3, 0, 13)]
+
+
 def test_no_block_is_held_for_tokens_not_computed_yet():
-    scheduler = make(num_blocks=8)
+    scheduler = make()
     one = sequence(1, 16)
     scheduler.add(one)
     step(scheduler)
-    assert len(one.block_table) == 1
+    assert len(one.tables.groups[0]) == 1
 
     step(scheduler)
 
-    assert len(one.block_table) == 2
+    assert len(one.tables.groups[0]) == 2
 
 
 def test_the_newest_sequence_gives_its_blocks_up_when_an_older_one_must_decode():
@@ -61,82 +77,205 @@ def test_the_newest_sequence_gives_its_blocks_up_when_an_older_one_must_decode()
 
     assert step(scheduler) == [(1, 16, 1)]
 
-    assert (new.num_computed, new.block_table, new.preemptions) == (0, [], 1)
-    assert scheduler.num_waiting == 1
+    assert (new.num_computed, new.preemptions, scheduler.num_waiting) == (0, 1, 1)
 
 
-def test_a_preempted_sequence_is_computed_again_with_its_reply():
-    scheduler = make(num_blocks=2)
-    old, new = sequence(1, 16), sequence(2, 8)
-    scheduler.add(old)
-    scheduler.add(new)
+def test_a_preempted_sequence_finds_its_blocks_again_if_nobody_needed_them():
+    scheduler = make(num_blocks=8)
+    one = sequence(1, 40)
+    scheduler.add(one)
     step(scheduler)
     step(scheduler)
-    scheduler.remove(old)
 
-    assert step(scheduler) == [(2, 0, 9)]
+    scheduler._preempt(one)
+
+    assert step(scheduler) == [(1, 40, 1)]
+
+
+def test_a_prompt_seen_before_starts_at_its_last_token():
+    scheduler = make()
+    scheduler.add(first := sequence(1, 40))
+    step(scheduler)
+    step(scheduler)
+    scheduler.remove(first)
+    again = Sequence(2, list(first.token_ids[:40]), 40)
+    scheduler.add(again)
+
+    assert step(scheduler) == [(2, 39, 1)]
+    assert again.cached_tokens == 39
+
+
+def test_a_person_is_served_before_background_work_and_pauses_it():
+    scheduler = make(num_blocks=40, budget=20)
+    for number in (1, 2):
+        scheduler.add(sequence(number, 5, priority=2))
+    step(scheduler)
+    scheduler.add(sequence(3, 30, priority=0))
+
+    assert step(scheduler) == [(3, 0, 20)]
+    assert step(scheduler) == [(3, 20, 10)]
+    assert sorted(step(scheduler)) == [(1, 5, 1), (2, 5, 1), (3, 30, 1)]
+
+
+def test_background_work_gives_its_blocks_to_a_person():
+    scheduler = make(num_blocks=4, budget=64)
+    scheduler.add(background := sequence(1, 60, priority=1))
+    step(scheduler)
+    scheduler.add(sequence(2, 30))
+
+    assert step(scheduler) == [(2, 0, 30)]
+    assert background.preemptions == 1
 
 
 def test_two_half_computed_prompts_never_wait_for_each_other():
     scheduler = make(num_blocks=4, budget=32)
     scheduler.add(sequence(1, 60))
-    step(scheduler)
     scheduler.add(sequence(2, 60))
 
-    done = [step(scheduler) for _ in range(6)]
+    done = [chunk for _ in range(7) for chunk in step(scheduler)]
 
-    assert all(done)
-    assert (1, 60, 1) in [chunk for chunks in done for chunk in chunks]
+    assert (1, 60, 1) in done or (2, 60, 1) in done
+
+
+def test_accepted_drafts_count_as_computed_and_rejected_ones_are_computed_again():
+    scheduler = make()
+    one = sequence(1, 5)
+    scheduler.add(one)
+    step(scheduler)
+    one.drafts = [50, 51, 52]
+    plan = scheduler.plan()
+    assert [(c.start, c.count, c.num_rows, c.num_logits) for c in plan.chunks] == [(5, 1, 4, 4)]
+
+    finish(plan, scheduler, accepted=lambda chunk: 2)
+
+    assert (one.num_computed, one.token_ids[5:]) == (8, [-1, 50, 51, -1])
+    assert step(scheduler) == [(1, 8, 1)]
+
+
+def test_drafts_are_left_out_when_they_lack_blocks_or_budget():
+    scheduler = make(num_blocks=1, budget=3)
+    one = sequence(1, 3)
+    scheduler.add(one)
+    step(scheduler)
+    one.drafts = list(range(30))
+    assert scheduler.plan().chunks[0].num_rows == 3
+
+    one.drafts = []
+    for _ in range(12):
+        step(scheduler)
+    one.drafts = [7, 8]
+
+    assert scheduler.plan().chunks[0].drafts == ()
+
+
+def test_a_fork_goes_on_from_the_same_tokens():
+    scheduler = make()
+    one = sequence(1, 20)
+    scheduler.add(one)
+    step(scheduler)
+    other = Sequence(1, [*one.token_ids[:20], 77], 20, choice=1)
+
+    scheduler.fork(one, other)
+
+    assert step(scheduler) == [(1, 20, 1), (1, 20, 1)]
+    assert one.tables.groups[0][0] == other.tables.groups[0][0]
+    assert one.tables.groups[0][1] != other.tables.groups[0][1]
 
 
 class SchedulerMachine(RuleBasedStateMachine):
-    """Arrivals, steps and cancellations in any order: no block leaks, nobody is forgotten, budgets hold."""
+    """Arrivals, steps, drafts, forks and cancellations in any order: no block leaks, nobody starves, budgets hold."""
 
-    @initialize(num_blocks=st.integers(6, 20), budget=st.integers(1, 40))
-    def start(self, num_blocks, budget):
-        self.scheduler = make(num_blocks, budget)
+    @initialize(
+        num_blocks=st.integers(6, 20),
+        budget=st.integers(1, 40),
+        windows=st.sampled_from([(0,), (0, 20), (24,)]),
+    )
+    def start(self, num_blocks, budget, windows):
+        self.scheduler = make(num_blocks, budget, windows)
         self.budget = budget
-        self.limit = num_blocks * BLOCK_SIZE
-        self.open: dict[int, Sequence] = {}
+        self.limit = (num_blocks - 1) * BLOCK_SIZE
+        self.open: list[Sequence] = []
         self.next_id = 0
+        self.idle: dict[Sequence, int] = {}
 
-    @rule(length=st.integers(1, 90))
-    def arrive(self, length):
+    @rule(
+        length=st.integers(1, 90),
+        shared=st.booleans(),
+        priority=st.integers(0, 2),
+        owner=st.sampled_from("ab"),
+    )
+    def arrive(self, length, shared, priority, owner):
         self.next_id += 1
-        self.open[self.next_id] = sequence(self.next_id, min(length, self.limit))
-        self.scheduler.add(self.open[self.next_id])
+        length = min(length, self.limit)
+        new = sequence(0 if shared else self.next_id, length, priority=priority, owner=owner)
+        new.id = self.next_id
+        self.open.append(new)
+        self.scheduler.add(new)
 
-    @rule()
-    def compute(self):
+    @rule(data=st.data())
+    def compute(self, data):
+        for s in self.open:
+            if s.num_pending == 1 and s.num_computed:
+                room = max(0, self.limit - len(s.token_ids))
+                s.drafts = data.draw(st.lists(st.integers(0, 9), max_size=min(4, room)))
         plan = self.scheduler.plan()
 
         assert bool(plan.chunks) == bool(self.open), "work is open but nothing is planned"
         assert plan.num_tokens <= self.budget
-        assert len({c.sequence.id for c in plan.chunks}) == len(plan.chunks)
+        assert len({id(c.sequence) for c in plan.chunks}) == len(plan.chunks)
         for chunk in plan.chunks:
             assert chunk.start == chunk.sequence.num_computed
-            assert len(chunk.sequence.block_table) == num_blocks_for(chunk.start + chunk.count)
-        last = [c.sequence for c in plan.chunks if c.is_last]
-        self.scheduler.commit(plan)
-        for done in last:
-            done.token_ids.append(0)
-            if len(done.token_ids) > self.limit:
-                self.scheduler.remove(self.open.pop(done.id))
+            for table in chunk.sequence.tables.groups:
+                assert len(table) <= num_blocks_for(chunk.start + chunk.num_rows)
+                written = range(chunk.start // BLOCK_SIZE, num_blocks_for(chunk.start + chunk.num_rows))
+                assert all(table[n] >= 0 for n in written)
+        written = [
+            (group, table[n])
+            for c in plan.chunks
+            for group, table in enumerate(c.sequence.tables.groups)
+            for n in range(c.start // BLOCK_SIZE, num_blocks_for(c.start + c.num_rows))
+        ]
+        assert len(written) == len(set(written)), "two sequences write to one block"
+        self.scheduler.kv.take_copies()
+        chunks = list(plan.chunks)
+        finish(plan, self.scheduler, accepted=lambda chunk: data.draw(st.integers(0, len(chunk.drafts))))
+        for chunk in chunks:
+            if len(chunk.sequence.token_ids) > self.limit:
+                self.scheduler.remove(chunk.sequence)
+                self.open.remove(chunk.sequence)
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
     def cancel(self, data):
-        number = data.draw(st.sampled_from(sorted(self.open)))
-        self.scheduler.remove(self.open.pop(number))
+        one = self.open.pop(data.draw(st.integers(0, len(self.open) - 1)))
+        self.scheduler.remove(one)
+
+    @precondition(lambda self: any(s.num_pending == 1 and s.num_computed for s in self.open))
+    @rule(data=st.data())
+    def fork(self, data):
+        one = data.draw(st.sampled_from([s for s in self.open if s.num_pending == 1 and s.num_computed]))
+        other = Sequence(one.id, list(one.token_ids), one.num_prompt_tokens, choice=1, priority=one.priority)
+        self.open.append(other)
+        self.scheduler.fork(one, other)
+
+    @rule(owner=st.sampled_from("ab"))
+    def forget(self, owner):
+        blank = self.scheduler.kv.forget(owner)
+
+        held = {(g, b) for s in self.open for g, table in enumerate(s.tables.groups) for b in table}
+        assert not held & set(blank)
 
     @invariant()
     def blocks_add_up(self):
         if not hasattr(self, "scheduler"):
             return
-        pool = self.scheduler.pool
-        pool.integrity()
-        held = [block for s in self.open.values() for block in s.block_table]
-        assert len(held) == len(set(held)) == pool.num_live
+        kv = self.scheduler.kv
+        kv.integrity()
+        for group, pool in enumerate(kv.pools):
+            held = {
+                b for s in self.open for b in (s.tables.groups[group] if s.tables.groups else []) if b >= 0
+            }
+            assert len(held) == pool.num_live
         assert self.scheduler.num_running + self.scheduler.num_waiting == len(self.open)
 
 
