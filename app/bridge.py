@@ -144,7 +144,7 @@ class EngineBridge(QObject):
     ) -> None:
         """Load a model into a slot, in place of what is there; `model_state_changed` tells how it goes."""
         self._options[slot] = options
-        self._set_model(ModelState(slot, "unloaded", name or path.name, str(path)))
+        self._states[slot] = ModelState(slot, "unloaded", name or path.name, str(path))
         self._start_load(slot)
 
     def unload(self, slot: str = CHAT) -> None:

@@ -1,0 +1,149 @@
+"""What a sentence claims that code can check: its numbers, names and quotations; and the words it shares with a text.
+
+Pure functions over strings. A number is compared by value in whichever way its separators can be read, a name by its
+letters, a quotation by its words. Whether a sentence is true, or says what the passage means, is not checked.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from inglenook.storage.parsing.quotes import find_quote
+from inglenook.storage.segmentation import tokens
+
+_NUMBER = re.compile(r"(?<![\w.,])[-+]?\d+(?:[.,'\u00a0\u202f]\d+)*")
+_QUOTATION = re.compile('"([^"\n]{2,400})"|“([^”\n]{2,400})”|«([^»\n]{2,400})»|„([^“”\n]{2,400})[“”]')
+_WORD = re.compile(r"[^\W_][\w'’.&-]*[^\W_]|[^\W_]")
+_MARKS = re.compile(r"[*_`#]+")
+_LIST_MARK = re.compile(r"^\s*(?:[-+•]|\(?(?:\d{1,2}|[a-z])[.)])\s+")
+_OPENING = frozenset("\"'“‘«„([*:–—")
+_NUMBER_WORDS = {
+    word: str(value)
+    for value, word in enumerate(
+        re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
+    )
+}
+# Capitalised in English without being names of anything in a document.
+_NO_NAMES = frozenset(("i", "i'm", "i'll", "i've", "i'd"))
+_ENDINGS = ("ingly", "edly", "ing", "ies", "ed", "es", "s", "ly")
+_WORDS_WITHOUT_WEIGHT = frozenset(
+    re.findall(
+        r"\w+",
+        "a about after also am an and any are as at be been but by can could did do does for from had has have he her his how i "
+        "if in into is it its just me more most my no not of on or our out over she should so some such than that the their "
+        "them then there these they this those to too up was we were what when where which while who whom why will with "
+        "would you your s t according document documents passage passages page text answer",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The checkable parts of one sentence, as written there."""
+
+    numbers: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    quotations: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.numbers) + len(self.names) + len(self.quotations)
+
+
+def claims_of(sentence: str) -> Claims:
+    """Return the numbers, names and quotations of a sentence; list marks and emphasis are not part of it."""
+    plain = _plain(sentence)
+    return Claims(
+        tuple(dict.fromkeys(match.group() for match in _NUMBER.finditer(plain))),
+        tuple(dict.fromkeys(_names(plain))),
+        tuple(
+            quotation
+            for match in _QUOTATION.finditer(plain)
+            if (quotation := next(filter(None, match.groups())).strip(" .,;:!?"))
+        ),
+    )
+
+
+def missing_claims(claims: Claims, text: str) -> Claims:
+    """Return those claims that `text` does not hold."""
+    values = {value for match in _NUMBER.finditer(text) for value in readings(match.group())}
+    words = _folded_words(text)
+    values |= {Decimal(_NUMBER_WORDS[word]) for word in words & _NUMBER_WORDS.keys()}
+    # "21st", "5kg" and "A4" hold a number that is written into a word.
+    values |= {Decimal(digits) for word in words for digits in re.findall(r"\d+", word)[:4]}
+    return Claims(
+        tuple(number for number in claims.numbers if not readings(number) & values),
+        tuple(name for name in claims.names if not _folded_words(name) <= words),
+        tuple(quotation for quotation in claims.quotations if find_quote(text, quotation) is None),
+    )
+
+
+def readings(number: str) -> set[Decimal]:
+    """Return the values that a written number can have: "1,234" is 1234 in English and 1.234 elsewhere."""
+    sign = "-" if number.startswith("-") else ""
+    body = re.sub(r"['\u00a0\u202f]", "", number.lstrip("+-"))
+    written = {body.replace(",", ""), body.replace(".", "").replace(",", ".")}
+    if "." in body and body.count(".") > 1 and "," not in body:
+        written.add(body.replace(".", ""))
+    values = set()
+    for text in written:
+        try:
+            values.add(abs(Decimal(sign + text)))
+        except InvalidOperation:
+            # A date or a version, "2024.03.01": compared by its digits.
+            values.add(Decimal(re.sub(r"\D", "", text) or "0"))
+    return values
+
+
+def terms(text: str) -> set[str]:
+    """Return the words of a text that carry meaning, without their commonest endings."""
+    found = tokens(_plain(text))
+    return {_stem(token) for token in found if token not in _WORDS_WITHOUT_WEIGHT}
+
+
+def _plain(sentence: str) -> str:
+    return _MARKS.sub("", _LIST_MARK.sub("", unicodedata.normalize("NFKC", sentence)))
+
+
+def _names(plain: str) -> list[str]:
+    names = []
+    for match in _WORD.finditer(plain):
+        word = match.group()
+        has_letter = any(c.isalpha() for c in word)
+        if not has_letter or word.casefold() in _NO_NAMES:
+            continue
+        inner_capital = any(c.isupper() for c in word[1:])
+        has_digit = any(c.isdigit() for c in word) and not _is_measure(word)
+        is_capitalised = word[0].isupper() and not _begins_sentence(plain, match.start())
+        if is_capitalised or inner_capital or has_digit:
+            names.append(word)
+    return names
+
+
+def _is_measure(word: str) -> bool:
+    """Whether a word is a number with a unit or an ending, "5kg" or "21st", which counts as the number."""
+    return re.fullmatch(r"\d+(?:[.,]\d+)*[a-zµ°%]{1,4}", word) is not None
+
+
+def _begins_sentence(plain: str, start: int) -> bool:
+    before = plain[:start].rstrip()
+    return not before or before[-1] in _OPENING or before[-1] in ".!?\n"
+
+
+def _folded_words(text: str) -> set[str]:
+    folded = "".join(
+        c for c in unicodedata.normalize("NFKD", text).casefold() if unicodedata.category(c) != "Mn"
+    )
+    words = set(tokens(folded))
+    return words | {_stem(word) for word in words}
+
+
+def _stem(token: str) -> str:
+    for ending in _ENDINGS:
+        if token.endswith(ending) and len(token) - len(ending) >= 4:
+            return token[: -len(ending)]
+    return token
