@@ -77,12 +77,12 @@ class DocumentWriter:
         self._formats = _Formats(self._theme)
         self._document.setDefaultFont(self._theme.font())
         self._document.setIndentWidth(self._theme.px(LIST_INDENT))
-        self._clear()
+        self.clear()
 
     def show(self, elements: Sequence[Element], *, previous: Element | None = None) -> None:
         """Make the document show `elements`; `previous` stood just before them in another document."""
         if previous != self._previous:
-            self._clear()
+            self.clear()
             self._previous = previous
         keep = 0
         for old, new in zip(self._shown, elements, strict=False):
@@ -110,7 +110,8 @@ class DocumentWriter:
         cursor.endEditBlock()
         self._shown = list(elements)
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Empty the document."""
         self._document.clear()
         self._shown, self._starts = [], []
 

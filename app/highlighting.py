@@ -142,6 +142,12 @@ def highlight(code: str, language: str) -> list[tuple[Span, ...]]:
     return [tuple(line) for line in done]
 
 
+def prepare() -> None:
+    """Load the lexers met most, which takes a moment each; any thread may call this when there is time."""
+    for language in ("python", "bash", "json", "javascript"):
+        highlight("x = 1", language)
+
+
 @cache
 def _lexer(language: str) -> Lexer:
     return get_lexer_by_name(language, stripnl=False, ensurenl=False)

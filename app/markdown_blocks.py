@@ -20,7 +20,7 @@ from inglenook.app.rich_text import Element, Paragraph
 SOFT_CHARS = 4_000
 HARD_CHARS = 6_000
 BLOCK_LINES = 160
-TABLE_CELLS = 300
+TABLE_CELLS = 200
 # A part takes no further block when it holds as much.
 PART_CHARS = 6_000
 PART_LINES = 160
@@ -229,8 +229,10 @@ class StreamingMarkdown:
             source = self.text[scan.start : end]
             is_box_end |= has_fence_end
             self.blocks.append(Block(source, kind, scan.part, scan.prefix, has_fence_end, is_box_end))
-            scan.part_chars += end - scan.start
-            scan.part_lines += scan.num_lines
+            # Empty lines take no room; cells take much.
+            if kind == "plain" or not source.isspace():
+                scan.part_chars += end - scan.start
+                scan.part_lines += scan.num_lines + scan.num_cells // 2
             scan.prefix = scan.fence_line + "\n" if scan.fence else ""
         if has_fence_end:
             scan.fence = scan.fence_line = scan.prefix = ""

@@ -30,7 +30,7 @@ from inglenook.app.rich_text import Element
 from inglenook.app.theme import COLUMN_WIDTH, Theme
 
 # How much of a long message is cut into blocks in one turn of the event loop.
-FEED_CHARS = 128_000
+FEED_CHARS = 64_000
 _KEPT_BLOCKS = 64
 _SHORTEST_PAUSE_MS = 12
 _END_TOLERANCE = 3

@@ -80,7 +80,7 @@ class MessageWidget(QWidget):
         """Show a part of a message; call `fit` next."""
         if (message.id, part) != (self._message.id, self._part):
             self._end_flash()
-            self.browser.writer.restyle()
+            self.browser.writer.clear()
         if message.citations != self._message.citations or not self._chips:
             self._set_chips(message.citations)
         self._message, self._part = message, part

@@ -41,7 +41,7 @@ from inglenook.app.document_writer import (
     DocumentWriter,
 )
 from inglenook.app.rich_text import Element, label
-from inglenook.app.theme import Theme
+from inglenook.app.theme import COLUMN_WIDTH, Theme
 
 _WIDEST = 4_000
 _SCROLLING_KEYS = {
@@ -87,6 +87,8 @@ class SafeTextBrowser(QTextBrowser):
         self.setAcceptRichText(False)
         self.setUndoRedoEnabled(False)
         self.setLineWrapMode(QTextBrowser.LineWrapMode.FixedPixelWidth)
+        # Text is laid out as it is written; at no width at all each letter would be a line.
+        self.setLineWrapColumnOrWidth(theme.px(COLUMN_WIDTH))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

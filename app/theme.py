@@ -90,6 +90,7 @@ class Theme(QObject):
         generic = system.family() in _GENERIC_FAMILIES
         self._families = ["Inter", "Noto Sans", "DejaVu Sans"] if generic else [system.family()]
         application.setStyle("Fusion")
+        self._system_scheme = application.styleHints().colorScheme()
         application.styleHints().colorSchemeChanged.connect(self._follow_system)
         self._apply()
 
@@ -102,7 +103,7 @@ class Theme(QObject):
     def is_dark(self) -> bool:
         """Whether the dark scheme is in force."""
         if self._scheme == "system":
-            return self._application.styleHints().colorScheme() == Qt.ColorScheme.Dark
+            return self._system_scheme == Qt.ColorScheme.Dark
         return self._scheme == "dark"
 
     @property
@@ -219,7 +220,8 @@ class Theme(QObject):
         #composer_edit {{ background: transparent; border: none; placeholder-text-color: {c.muted}; }}
         """
 
-    def _follow_system(self) -> None:
+    def _follow_system(self, scheme: Qt.ColorScheme) -> None:
+        self._system_scheme = scheme
         if self._scheme == "system":
             self._apply()
 
