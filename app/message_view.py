@@ -9,13 +9,9 @@ rendering leaves the event loop three quarters of its time. GUI thread only.
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
-from itertools import accumulate
 
 from PySide6.QtCore import QEvent, QModelIndex, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QAccessible,
-    QAccessibleAnnouncementEvent,
     QFocusEvent,
     QGuiApplication,
     QKeyEvent,
@@ -24,40 +20,19 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QPushButton, QWidget
 
 from inglenook.app.markdown_blocks import PART_CHARS, StreamingMarkdown
-from inglenook.app.message_list_model import Message, MessageListModel
+from inglenook.app.message_list_model import MessageListModel
 from inglenook.app.message_widget import MessageWidget
-from inglenook.app.rich_text import Element
+from inglenook.app.reply_announcer import ReplyAnnouncer
+from inglenook.app.row_pool import RowPool
 from inglenook.app.theme import COLUMN_WIDTH, Theme
+from inglenook.app.transcript_rows import TranscriptRows
 
 # How much of a long message is cut into blocks in one turn of the event loop.
 FEED_CHARS = 64_000
 _KEPT_BLOCKS = 64
 _SHORTEST_PAUSE_MS = 12
 _END_TOLERANCE = 3
-_MAX_PASSES = 6
-
-
-class _Entry:
-    """What the view knows of a message: its blocks if made, and how many rows it has."""
-
-    __slots__ = ("blocks", "is_plain", "num_rows", "state")
-
-    def __init__(self, message: Message) -> None:
-        self.blocks: StreamingMarkdown | None = None
-        self.is_plain = message.role == "user"
-        self.num_rows = 1
-        self.state = message.state
-
-    def read(self, text: str) -> bool:
-        """Cut a slice of what is new; say whether all of `text` has been read."""
-        if self.blocks is None or not text.startswith(self.blocks.text):
-            self.blocks = StreamingMarkdown(is_plain=self.is_plain)
-        read = len(self.blocks.text)
-        self.blocks.feed(text[read : read + FEED_CHARS])
-        return read + FEED_CHARS >= len(text)
-
-    def elements(self, part: int) -> list[Element]:
-        return self.blocks.elements(part) if self.blocks else []
+_MAX_PASSES = 20
 
 
 class MessageView(QAbstractScrollArea):
@@ -76,14 +51,10 @@ class MessageView(QAbstractScrollArea):
         super().__init__(parent)
         self._model = model
         self._theme = theme
-        self._entries: list[_Entry] = []
-        self._rows: list[tuple[int, int]] = []
-        self._first_rows: list[int] = []
-        self._heights: list[int] = []
-        self._is_measured: list[bool] = []
-        self._tops: list[int] = [0]
-        self._bound: dict[int, MessageWidget] = {}
-        self._pool: list[MessageWidget] = []
+        # The blocks of each message that has been in sight lately.
+        self._blocks: list[StreamingMarkdown | None] = []
+        self._rows = TranscriptRows(self._estimate)
+        self._widgets = RowPool(self._new_widget, self)
         self._recent: dict[int, None] = {}
         self._dirty: set[int] = set()
         self._anchor = (0, 0)
@@ -103,6 +74,7 @@ class MessageView(QAbstractScrollArea):
         self._jump.setCursor(Qt.CursorShape.PointingHandCursor)
         self._jump.clicked.connect(self.follow_end)
         self._jump.hide()
+        self._announcer = ReplyAnnouncer(model, self)
         self._refresh_timer = QTimer(self, singleShot=True)
         self._refresh_timer.timeout.connect(self._refresh)
         self._pause_ms = 0
@@ -127,7 +99,7 @@ class MessageView(QAbstractScrollArea):
         """Scroll so that a message begins at the top, and make it the current one."""
         index = self._model.row_of(message_id)
         self._set_current(index)
-        self._scroll_to(self._first_rows[index], 0)
+        self._scroll_to(self._rows.first(index), 0)
 
     def copy_message(self, message_id: int | str) -> None:
         """Put a message on the clipboard, exactly as it is stored."""
@@ -142,48 +114,41 @@ class MessageView(QAbstractScrollArea):
 
     def visible_widgets(self) -> list[MessageWidget]:
         """The rows in use, from the top down."""
-        return [self._bound[row] for row in sorted(self._bound)]
+        return [widget for _, widget in self._widgets]
 
     # Following the model.
 
     def _reset(self) -> None:
         self._dirty.clear()
         self._recent.clear()
-        self._entries = [_Entry(message) for message in self._model.messages]
+        self._blocks = [None] * len(self._model.messages)
         self._current = -1
         self._anchor = (0, 0)
         self._set_following(True)
         self._rebuild_rows()
-        self._place()
 
     def _on_inserted(self, _parent: QModelIndex, first: int, last: int) -> None:
-        for index in range(first, last + 1):
-            message = self._model.messages[index]
-            self._entries.insert(index, _Entry(message))
-            if message.role == "user" and last == len(self._entries) - 1:
-                self._set_following(True)
-            if message.state == "streaming":
-                self._announce(self.tr("The assistant is answering"))
-        if last == len(self._entries) - 1:
-            for index in range(first, last + 1):
-                self._add_rows(index)
-            self._sum_from(self._first_rows[first])
-        else:
+        messages = self._model.messages[first : last + 1]
+        self._blocks[first:first] = [None] * len(messages)
+        if last != len(self._blocks) - 1:
+            self._recent.clear()
             self._rebuild_rows()
+            return
+        if any(message.role == "user" for message in messages):
+            self._set_following(True)
+        self._rows.extend([1] * len(messages))
         self._place()
 
     def _on_removed(self, _parent: QModelIndex, first: int, last: int) -> None:
-        del self._entries[first : last + 1]
+        del self._blocks[first : last + 1]
         self._recent = {index: None for index in self._recent if index < first}
         self._dirty = {index for index in self._dirty if index < first}
-        self._current = min(self._current, len(self._entries) - 1)
+        self._current = min(self._current, len(self._blocks) - 1)
         self._rebuild_rows()
-        self._place()
 
     def _on_changed(self, top: QModelIndex, bottom: QModelIndex) -> None:
         for index in range(top.row(), bottom.row() + 1):
             self._dirty.add(index)
-            self._announce_change(index)
         if not self._refresh_timer.isActive():
             self._refresh_timer.start(self._pause_ms)
 
@@ -196,92 +161,55 @@ class MessageView(QAbstractScrollArea):
         self._place()
         cost_ms = (time.perf_counter() - began) * 1_000
         self._pause_ms = max(_SHORTEST_PAUSE_MS, int(3 * cost_ms))
-        if self._dirty:
-            self._refresh_timer.start(_SHORTEST_PAUSE_MS)
 
     def _update_entry(self, index: int) -> None:
-        entry, text = self._entries[index], self._model.messages[index].text
-        if entry.blocks is None and index not in self._recent:
-            # Out of sight: a guess will do.
-            row = self._first_rows[index]
-            self._heights[row] = self._estimate(index, 0)
-            self._is_measured[row] = False
-            self._sum_from(row)
+        blocks, text, first = self._blocks[index], self._model.messages[index].text, self._rows.first(index)
+        if blocks is None:
+            # Out of sight: a guess will do, and its row takes the text when it comes into sight.
+            self._rows.guess(first)
             return
-        first_changed = 0
-        if entry.blocks is not None and text.startswith(entry.blocks.text):
-            first_changed = max(0, entry.blocks.num_parts - 1)
+        first_changed = blocks.num_parts - 1 if text.startswith(blocks.text) else 0
         self._read(index)
-        first = self._first_rows[index]
-        for row in range(first + first_changed, first + entry.num_rows):
-            self._is_measured[row] = False
+        self._rows.forget(first + first_changed, self._rows.end(index))
 
-    def _read(self, index: int) -> None:
+    def _read(self, index: int) -> StreamingMarkdown:
         """Cut more of a message into blocks and give it the rows it needs."""
-        entry = self._entries[index]
-        if not entry.read(self._model.messages[index].text):
+        message, blocks = self._model.messages[index], self._blocks[index]
+        if blocks is None or not message.text.startswith(blocks.text):
+            blocks = self._blocks[index] = StreamingMarkdown(is_plain=message.role == "user")
+        begin = len(blocks.text)
+        blocks.feed(message.text[begin : begin + FEED_CHARS])
+        if len(blocks.text) < len(message.text):
             self._dirty.add(index)
-            if not self._refresh_timer.isActive():
-                self._refresh_timer.start(_SHORTEST_PAUSE_MS)
-        self._recent.pop(index, None)
-        self._recent[index] = None
-        blocks = entry.blocks
-        if blocks is not None and blocks.num_parts != entry.num_rows:
+            self._refresh_timer.start(_SHORTEST_PAUSE_MS)
+        if blocks.num_parts != self._num_rows(index):
             self._resize_entry(index, blocks.num_parts)
+        return blocks
+
+    def _num_rows(self, index: int) -> int:
+        return self._rows.end(index) - self._rows.first(index)
 
     def _resize_entry(self, index: int, num_rows: int) -> None:
-        entry, first = self._entries[index], self._first_rows[index]
-        end, change = first + entry.num_rows, num_rows - entry.num_rows
-        entry.num_rows = num_rows
-        kept = min(end, first + num_rows)
-        self._rows[kept:end] = [(index, part) for part in range(kept - first, num_rows)]
-        self._heights[kept:end] = [self._estimate(index, part) for part in range(kept - first, num_rows)]
-        self._is_measured[kept:end] = [False] * (num_rows - (kept - first))
-        # The row that was the last one loses its footer.
-        self._is_measured[kept - 1] = False
-        for later in range(index + 1, len(self._first_rows)):
-            self._first_rows[later] += change
-        bound = {}
-        for row, widget in self._bound.items():
-            if row < kept:
-                bound[row] = widget
-            elif row >= end:
-                bound[row + change] = widget
-            else:
-                self._release(widget)
-        self._bound = bound
+        """Give a message another number of rows; widgets and anchor of the rows after it move along."""
+        first, end = self._rows.first(index), self._rows.end(index)
+        self._rows.resize(index, num_rows)
+        new_end = first + num_rows
+        self._widgets.shift(end, new_end)
         row, offset = self._anchor
-        self._anchor = (row + change if row >= end else min(row, first + num_rows - 1), offset)
-        self._sum_from(first)
+        self._anchor = (row + new_end - end if row >= end else min(row, new_end - 1), offset)
 
     def _rebuild_rows(self) -> None:
-        for widget in self._bound.values():
-            self._release(widget)
-        self._bound = {}
-        self._rows, self._first_rows, self._heights, self._is_measured = [], [], [], []
-        for index in range(len(self._entries)):
-            self._add_rows(index)
-        self._tops = [0]
-        self._sum_from(0)
-
-    def _add_rows(self, index: int) -> None:
-        self._first_rows.append(len(self._rows))
-        for part in range(self._entries[index].num_rows):
-            self._rows.append((index, part))
-            self._heights.append(self._estimate(index, part))
-            self._is_measured.append(False)
+        self._widgets.keep(0, -1)
+        self._rows.reset([blocks.num_parts if blocks else 1 for blocks in self._blocks])
+        self._place()
 
     def _estimate(self, index: int, part: int) -> int:
         """Guess the height of a row from the length of its text."""
         px, text = self._theme.px, self._model.messages[index].text
         column = min(px(COLUMN_WIDTH), max(80, self.viewport().width() - px(48)))
-        chars = len(text) if self._entries[index].num_rows == 1 else PART_CHARS
+        chars = PART_CHARS if part else len(text)
         lines = 1 + chars * px(7) // column + text.count("\n", 0, PART_CHARS)
         return px(56) + lines * px(21)
-
-    def _sum_from(self, row: int) -> None:
-        row = min(row, len(self._tops) - 1)
-        self._tops[row:] = accumulate(self._heights[row:], initial=self._tops[row])
 
     # Placing rows.
 
@@ -294,96 +222,79 @@ class MessageView(QAbstractScrollArea):
             width, height = self.viewport().width(), self.viewport().height()
             if width != self._width:
                 self._width = width
-                self._is_measured = [False] * len(self._rows)
-            first, last, top = 0, -1, 0
+                self._rows.forget()
             for _ in range(_MAX_PASSES):
                 top = self._wanted_top()
-                margin = height // 2
-                first = max(0, bisect_right(self._tops, top - margin) - 1)
-                last = min(len(self._rows) - 1, bisect_right(self._tops, top + height + margin) - 1)
+                first, last = self._rows.at(top - height // 2), self._rows.at(top + height + height // 2)
                 if not self._measure(first, last):
                     break
-            self._arrange(first, last, top)
+            self._arrange(max(0, first), last, top)
         finally:
             self._is_placing = False
 
+    def _highest_top(self) -> int:
+        return max(0, self._rows.height - self.viewport().height())
+
     def _wanted_top(self) -> int:
-        highest = max(0, self._tops[-1] - self.viewport().height())
-        if self._is_following or not self._rows:
-            return highest
+        if self._is_following or not len(self._rows):
+            return self._highest_top()
         row, offset = self._anchor
-        return min(highest, max(0, self._tops[min(row, len(self._rows) - 1)] + offset))
+        return min(self._highest_top(), max(0, self._rows.top(min(row, len(self._rows) - 1)) + offset))
 
     def _measure(self, first: int, last: int) -> bool:
-        """Bind and lay out the rows that need it; say whether a height or the rows changed."""
-        lowest_changed = None
-        row = first
-        while row <= min(last, len(self._rows) - 1):
-            if row not in self._bound or not self._is_measured[row]:
-                num_rows = len(self._rows)
-                height = self._bind(row).fit(self._width)
-                self._is_measured[row] = True
-                if height != self._heights[row] or num_rows != len(self._rows):
-                    self._heights[row] = height
-                    lowest_changed = row if lowest_changed is None else lowest_changed
-            row += 1
-        if lowest_changed is None:
-            return False
-        self._sum_from(lowest_changed)
-        return True
+        """Bind and lay out the rows that need it; say whether a height or the number of rows changed."""
+        num_rows, lowest_changed = len(self._rows), -1
+        for row in range(max(0, first), last + 1):
+            if row in self._widgets and self._rows.is_measured(row):
+                continue
+            height = self._bind(row).fit(self._width)
+            if self._rows.measure(row, height) and lowest_changed < 0:
+                lowest_changed = row
+            if len(self._rows) != num_rows:
+                # What was one row by guess is several: look again which are in sight.
+                break
+        if lowest_changed >= 0:
+            self._rows.sum_from(lowest_changed)
+        return lowest_changed >= 0 or len(self._rows) != num_rows
 
     def _bind(self, row: int) -> MessageWidget:
-        index, part = self._rows[row]
-        entry = self._entries[index]
-        if entry.blocks is None:
-            self._read(index)
+        index, part = self._rows.place(row)
+        blocks = self._blocks[index] or self._read(index)
         self._recent.pop(index, None)
         self._recent[index] = None
-        widget = self._bound.get(row)
-        if widget is None:
-            widget = self._bound[row] = self._pool.pop() if self._pool else self._new_widget()
-        before = entry.elements(part - 1) if part else []
+        widget = self._widgets.take(row)
+        before = blocks.elements(part - 1) if part else []
         widget.bind(
             self._model.messages[index],
-            entry.elements(part),
+            blocks.elements(part),
             part=part,
-            num_parts=entry.num_rows,
+            num_parts=self._num_rows(index),
             previous=before[-1] if before else None,
         )
         widget.set_current(is_current=index == self._current and self.hasFocus())
         return widget
 
     def _arrange(self, first: int, last: int, top: int) -> None:
-        changed = False
-        for row in [row for row in self._bound if not first <= row <= last]:
-            self._release(self._bound.pop(row))
-            changed = True
-        for row in range(first, last + 1):
-            widget = self._bound[row]
-            widget.move(0, self._tops[row] - top)
-            if widget.isHidden():
-                widget.show()
-                changed = True
-        highest = max(0, self._tops[-1] - self.viewport().height())
+        self._widgets.keep(first, last)
+        for row, widget in self._widgets:
+            widget.move(0, self._rows.top(row) - top)
+            widget.show()
         bar = self.verticalScrollBar()
-        bar.setRange(0, highest)
+        bar.setRange(0, self._highest_top())
         bar.setPageStep(max(1, self.viewport().height()))
         bar.setSingleStep(self._theme.px(36))
         bar.setValue(top)
         if not self._is_following:
             self._set_anchor(top)
-        if changed:
-            self._chain_tabs()
+        self._widgets.chain_tabs(self, self._jump)
         self._forget_blocks()
-        self._place_jump(is_shown=highest - top > self._theme.px(24))
+        self._place_jump(is_shown=self._highest_top() - top > self._theme.px(24))
 
     def _set_anchor(self, top: int) -> None:
         """Hold on to the first row in sight that has been laid out."""
-        first = max(0, bisect_right(self._tops, top) - 1)
-        last = bisect_right(self._tops, top + self.viewport().height())
-        rows = range(min(first, len(self._rows) - 1), min(last, len(self._rows)))
-        row = next((row for row in rows if self._is_measured[row]), first)
-        self._anchor = (row, top - self._tops[min(row, len(self._tops) - 1)])
+        first, last = max(0, self._rows.at(top)), self._rows.at(top + self.viewport().height())
+        row = next((row for row in range(first, last + 1) if self._rows.is_measured(row)), first)
+        self._anchor = (row, top - (self._rows.top(row) if len(self._rows) else 0))
 
     def _new_widget(self) -> MessageWidget:
         widget = MessageWidget(self._theme, self.viewport())
@@ -396,25 +307,12 @@ class MessageView(QAbstractScrollArea):
         widget.pressed.connect(lambda message_id: self._set_current(self._model.row_of(message_id)))
         return widget
 
-    def _release(self, widget: MessageWidget) -> None:
-        if widget.isAncestorOf(QGuiApplication.focusObject()):  # type: ignore[arg-type]
-            self.setFocus()
-        widget.hide()
-        self._pool.append(widget)
-
-    def _chain_tabs(self) -> None:
-        before: QWidget = self
-        for widget in self.visible_widgets():
-            for control in widget.controls():
-                QWidget.setTabOrder(before, control)
-                before = control
-        QWidget.setTabOrder(before, self._jump)
-
     def _forget_blocks(self) -> None:
-        bound = {self._rows[row][0] for row in self._bound}
+        """Drop the blocks of short messages that have been out of sight longest."""
+        bound = {self._rows.place(row)[0] for row, _ in self._widgets}
         for index in list(self._recent)[: max(0, len(self._recent) - _KEPT_BLOCKS)]:
-            if index not in bound and self._entries[index].num_rows == 1:
-                self._entries[index].blocks = None
+            if index not in bound and self._num_rows(index) == 1:
+                self._blocks[index] = None
                 del self._recent[index]
 
     def _place_jump(self, *, is_shown: bool) -> None:
@@ -444,7 +342,7 @@ class MessageView(QAbstractScrollArea):
         bar, key = self.verticalScrollBar(), event.key()
         page = int(self.viewport().height() * 0.9)
         is_copy = key == Qt.Key.Key_C and event.modifiers() == Qt.KeyboardModifier.ControlModifier
-        if is_copy and 0 <= self._current < len(self._entries):
+        if is_copy and 0 <= self._current < len(self._blocks):
             self.copy_message(self._model.messages[self._current].id)
         elif key == Qt.Key.Key_PageUp:
             bar.setValue(bar.value() - page)
@@ -455,7 +353,7 @@ class MessageView(QAbstractScrollArea):
             self._set_current(0)
         elif key == Qt.Key.Key_End:
             self.follow_end()
-            self._set_current(len(self._entries) - 1)
+            self._set_current(len(self._blocks) - 1)
         elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
             self._step(-1 if key == Qt.Key.Key_Up else 1)
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2) and self._focus_text():
@@ -468,7 +366,7 @@ class MessageView(QAbstractScrollArea):
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         if self._current < 0:
-            self._current = len(self._entries) - 1
+            self._current = len(self._blocks) - 1
         self._show_current()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
@@ -482,17 +380,17 @@ class MessageView(QAbstractScrollArea):
 
     def _step(self, direction: int) -> None:
         """Go on to the next message, or further in this one while it reaches out of sight."""
-        if not self._entries:
+        if not self._blocks:
             return
         bar, height = self.verticalScrollBar(), self.viewport().height()
-        current = min(max(0, self._current), len(self._entries) - 1)
+        current = min(max(0, self._current), len(self._blocks) - 1)
         top, bottom = self._span(current)
         is_cut = top < bar.value() if direction < 0 else bottom > bar.value() + height
         is_seen = bottom > bar.value() and top < bar.value() + height
         if is_cut and is_seen:
             bar.setValue(bar.value() + direction * self._theme.px(72))
             return
-        self._set_current(min(max(0, current + direction), len(self._entries) - 1))
+        self._set_current(min(max(0, current + direction), len(self._blocks) - 1))
         top, bottom = self._span(self._current)
         if direction < 0 and top < bar.value():
             bar.setValue(max(top, bottom - height))
@@ -500,8 +398,7 @@ class MessageView(QAbstractScrollArea):
             bar.setValue(min(top, bottom - height) if bottom - top <= height else top)
 
     def _span(self, index: int) -> tuple[int, int]:
-        first = self._first_rows[index]
-        return self._tops[first], self._tops[first + self._entries[index].num_rows]
+        return self._rows.top(self._rows.first(index)), self._rows.top(self._rows.end(index))
 
     def _scroll_to(self, row: int, offset: int) -> None:
         self._set_following(False)
@@ -511,23 +408,23 @@ class MessageView(QAbstractScrollArea):
     def _set_current(self, index: int) -> None:
         self._current = index
         self._show_current()
-        if 0 <= index < len(self._entries) and self.hasFocus():
+        if 0 <= index < len(self._blocks) and self.hasFocus():
             name = self._model.index(index).data(Qt.ItemDataRole.AccessibleTextRole)
-            self._announce(str(name))
+            self._announcer.say(str(name))
 
     def _show_current(self) -> None:
-        for row, widget in self._bound.items():
-            widget.set_current(is_current=self._rows[row][0] == self._current and self.hasFocus())
+        for row, widget in self._widgets:
+            widget.set_current(is_current=self._rows.place(row)[0] == self._current and self.hasFocus())
 
     def _focus_text(self) -> bool:
-        for row, widget in sorted(self._bound.items()):
-            if self._rows[row][0] == self._current:
+        for row, widget in self._widgets:
+            if self._rows.place(row)[0] == self._current:
                 widget.browser.setFocus(Qt.FocusReason.ShortcutFocusReason)
                 return True
         return False
 
     def _copy_code(self, message_id: int | str, part: int, index: int) -> None:
-        blocks = self._entries[self._model.row_of(message_id)].blocks
+        blocks = self._blocks[self._model.row_of(message_id)]
         if blocks is not None:
             QGuiApplication.clipboard().setText(blocks.code_of(part, index))
 
@@ -537,25 +434,7 @@ class MessageView(QAbstractScrollArea):
             self.following_changed.emit(is_following)
 
     def _restyle(self) -> None:
-        for widget in [*self._bound.values(), *self._pool]:
-            widget.restyle()
-        self._is_measured = [False] * len(self._rows)
+        self._widgets.restyle()
+        self._rows.forget()
         self._place()
         self.viewport().update()
-
-    def _announce_change(self, index: int) -> None:
-        entry, message = self._entries[index], self._model.messages[index]
-        before, entry.state = entry.state, message.state
-        if before == message.state:
-            return
-        sentence = {
-            "complete": self.tr("Answer ready"),
-            "stopped": self.tr("Answer stopped"),
-            "interrupted": self.tr("Answer interrupted"),
-            "failed": message.error or self.tr("The answer failed"),
-            "streaming": self.tr("The assistant is answering"),
-        }[message.state]
-        self._announce(sentence)
-
-    def _announce(self, sentence: str) -> None:
-        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, sentence))

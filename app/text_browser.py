@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QMimeData, QPointF, QRectF, QSize, Qt, QUrl, Signal
@@ -168,11 +169,9 @@ class SafeTextBrowser(QTextBrowser):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         is_control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
-        if event.key() in _SCROLLING_KEYS or (
-            is_control and event.key() in (Qt.Key.Key_Home, Qt.Key.Key_End)
-        ):
-            event.ignore()
-        elif is_control and event.key() == Qt.Key.Key_C and not self.textCursor().hasSelection():
+        is_far = is_control and event.key() in (Qt.Key.Key_Home, Qt.Key.Key_End)
+        is_empty_copy = is_control and event.key() == Qt.Key.Key_C and not self.textCursor().hasSelection()
+        if event.key() in _SCROLLING_KEYS or is_far or is_empty_copy:
             event.ignore()
         else:
             super().keyPressEvent(event)
@@ -299,13 +298,16 @@ class SafeTextBrowser(QTextBrowser):
         top = place.bottom() - height + 1
         painter.drawRoundedRect(QRectF(QPointF(x, top), QSize(self._theme.px(7), height).toSizeF()), 2, 2)
 
+    def _ask_code_copy(self, index: int, _is_checked: bool = False) -> None:
+        self.code_copy_asked.emit(index)
+
     def _place_buttons(self) -> None:
         boxes = [box for box in self._boxes if box.has_top]
         while len(self._buttons) < len(boxes):
             button = QPushButton(self.viewport())
             button.setObjectName("quiet_button")
             button.setCursor(Qt.CursorShape.PointingHandCursor)
-            button.clicked.connect(lambda _=False, index=len(self._buttons): self.code_copy_asked.emit(index))
+            button.clicked.connect(partial(self._ask_code_copy, len(self._buttons)))
             self._buttons.append(button)
         for index, button in enumerate(self._buttons):
             if index >= len(boxes):

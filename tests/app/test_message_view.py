@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
@@ -88,7 +89,7 @@ def test_rows_follow_each_other_without_gaps(view: MessageView) -> None:
     for _ in range(40):
         wheel(view, 120)
         widgets = view.visible_widgets()
-        assert all(a.y() + a.height() == b.y() for a, b in zip(widgets, widgets[1:], strict=False))
+        assert all(a.y() + a.height() == b.y() for a, b in pairwise(widgets))
 
 
 def test_the_view_follows_the_end_while_text_streams(
