@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,12 @@ class Embedder(QObject):
     def name(self) -> str:
         """The encoder's name, under which its vectors are stored; "" without one."""
         return self._model.name if self._model is not None else ""
+
+    @property
+    def tokenizer(self) -> Path | None:
+        """The encoder's tokenizer file, by which passages are measured; None without one."""
+        file = self._model.path / "tokenizer.json" if self._model is not None else None
+        return file if file is not None and file.is_file() else None
 
     @property
     def state(self) -> ModelState:
