@@ -238,7 +238,7 @@ class Composer(QWidget):
         self._chip_line.setSpacing(px(6))
         for button in (self.attach_button, self.send_button):
             button.setFixedSize(px(36), px(36))
-            button.setIconSize(QSize(px(17), px(17)))
+            button.setIconSize(QSize(px(20), px(20)))
         self.attach_button.setIcon(icon("attach", self._theme.colours.muted))
         self.edit.setFont(self._theme.font())
         self.edit.setPalette(self._theme.palette())

@@ -158,6 +158,9 @@ class MessageView(QAbstractScrollArea):
         dirty, self._dirty = self._dirty, set()
         for index in sorted(dirty):
             self._update_entry(index)
+        if self._dirty:
+            # A long text is still being cut: what is in sight waits, rather than be made for each slice.
+            return
         self._place()
         cost_ms = (time.perf_counter() - began) * 1_000
         self._pause_ms = max(_SHORTEST_PAUSE_MS, int(3 * cost_ms))

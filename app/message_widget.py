@@ -51,6 +51,7 @@ class MessageWidget(QWidget):
         self.browser.code_copy_asked.connect(self._copy_code)
         self._chips: list[QPushButton] = []
         self._status = QLabel(self)
+        self._status.setObjectName("message_status")
         self._status.setTextFormat(Qt.TextFormat.PlainText)
         self._status.setWordWrap(True)
         self._status.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -175,19 +176,19 @@ class MessageWidget(QWidget):
     def _fit_bubble(self, left: int, column: int, top: int) -> int:
         px = self._theme.px
         pad_x = px(_BUBBLE_PAD_X)
-        widest = int(column * _BUBBLE_SHARE) - 2 * pad_x
+        copy = self._copy.sizeHint()
+        widest = min(int(column * _BUBBLE_SHARE), column - copy.width() - px(6)) - 2 * pad_x
         is_whole = self._is_first and self._is_last
         width = min(widest, max(px(24), self.browser.ideal_width())) if is_whole else widest
-        x = (
-            left
-            if self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-            else left + column - width - 2 * pad_x
-        )
+        is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        x = left if is_mirrored else left + column - width - 2 * pad_x
         above = px(_BUBBLE_PAD_Y) if self._is_first else 0
         below = px(_BUBBLE_PAD_Y) if self._is_last else 0
         height = self.browser_height(x + pad_x, top + above, width)
         self._bubble = QRect(x, top, width + 2 * pad_x, above + height + below)
-        return top + self._bubble.height()
+        beside = self._bubble.right() + px(6) if is_mirrored else x - copy.width() - px(6)
+        self._copy.setGeometry(beside, self._bubble.bottom() - copy.height(), copy.width(), copy.height())
+        return self._bubble.bottom() + 1
 
     def _fit_footer(self, left: int, column: int, y: int) -> int:
         px = self._theme.px
@@ -195,10 +196,11 @@ class MessageWidget(QWidget):
             y = _flow(self._chips, QRect(left, y + px(10), column, 0), px(6))
         if self._status.text():
             y = self._fit_status(left, column, y + px(10))
+        if self._message.role == "user":
+            return y + px(10)
         size = self._copy.sizeHint()
-        is_user = self._message.role == "user"
-        is_right = is_user != (self.layoutDirection() == Qt.LayoutDirection.RightToLeft)
-        x = left + column - size.width() if is_right else left - px(8)
+        is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        x = left + column - size.width() + px(8) if is_mirrored else left - px(8)
         self._copy.setGeometry(x, y + px(4), size.width(), size.height())
         return y + max(px(_ACTIONS_HEIGHT), size.height() + px(4)) + px(4)
 
@@ -256,8 +258,11 @@ class MessageWidget(QWidget):
             "failed": label(self._message.error, 1_000) or self.tr("This reply failed."),
         }.get(self._message.state, "")
         self._status.setText(sentence if self._is_last else "")
-        colour = self._theme.colours.error if self._message.state == "failed" else self._theme.colours.muted
-        self._status.setStyleSheet(f"color: {colour}; background: transparent;")
+        failed = "true" if self._message.state == "failed" else "false"
+        if self._status.property("failed") != failed:
+            self._status.setProperty("failed", failed)
+            self._status.style().unpolish(self._status)
+            self._status.style().polish(self._status)
 
     def _show_controls(self) -> None:
         is_done = self._is_last and self._message.state != "streaming"

@@ -199,6 +199,8 @@ class Theme(QObject):
         }}
         #quiet_button:hover {{ background: {c.hover}; color: {c.text}; }}
         #quiet_button:focus, #chip:focus, #plain_button:focus {{ border: 1px solid {c.accent}; }}
+        #message_status {{ color: {c.muted}; background: transparent; }}
+        #message_status[failed="true"] {{ color: {c.error}; }}
         #chip, #plain_button {{
             background: {c.panel}; color: {c.text}; border: 1px solid {c.border};
             border-radius: {px(11)}px; padding: {px(3)}px {px(10)}px;
