@@ -1,25 +1,46 @@
-"""The composition root: makes all the objects of the window's program, joins them, and closes them in order.
+"""The composition root: makes the objects behind the window, joins them, and closes them in order.
 
-`run` is the program: one profile, one running window. A second start raises the first window and ends with 0.
+Knows all of them; none of them knows this. The window is given what it needs by whoever makes both.
 """
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Signal
+from collections.abc import Mapping
+from typing import Any
 
-from inglenook.app.answering import Answering
-from inglenook.app.bridge import EngineBridge
+from PySide6.QtCore import QObject, QSocketNotifier, Signal
+
+from inglenook.app.answering import Answering, ReplyOptions
+from inglenook.app.bridge import CHAT, EngineBridge
+from inglenook.app.embedder import Embedder
 from inglenook.app.indexing import Indexing
+from inglenook.app.model_shelf import ModelShelf, ShelfState
+from inglenook.app.page_views import PageViews
 from inglenook.app.paths import UserFolders
+from inglenook.app.reading_queue import MakeParser, make_parser
+from inglenook.app.settings import AppSettings
+from inglenook.app.single_instance import SingleInstance
 from inglenook.app.tasks import Tasks
+from inglenook.engine.client import EngineClient
+from inglenook.engine.model_catalogue import STARTER_CHAT, STARTER_EMBEDDER
+from inglenook.engine.model_library import InstalledModel
+from inglenook.storage.database import Database
+from inglenook.storage.errors import StorageError
+from inglenook.storage.forget import finish_forgetting
+from inglenook.storage.messages import Messages
+from inglenook.storage.settings import Settings
+
+HISTORY_FILE = "history.db"
 
 
 class Application(QObject):
-    """All objects behind the window: `tasks`, `bridge`, `settings`, `models`, `answering`, `indexing`.
+    """All objects behind the window: `tasks`, `settings`, `bridge`, `models`, `embedder`, `answering`, `indexing`, `pages`.
+
+    `instance` holds the profile's lock, acquired before this is made; this closes it at the end.
 
     Signals:
-        opened(str): the history stands; a notice or "". Lists can be read from now on.
-        refused(Exception): the history cannot be used (damaged, newer, read-only ...); its text says what to do.
+        opened(str): history and settings stand; a sentence for the user, or "". Lists can be read from now on.
+        refused(Exception): the history cannot be used (damaged, newer, full disk ...); its text says what to do.
         raised(): a second start asks for the window to come to the front.
     """
 
@@ -27,19 +48,117 @@ class Application(QObject):
     refused = Signal(object)
     raised = Signal()
 
-    tasks: Tasks
-    bridge: EngineBridge
-    answering: Answering
-    indexing: Indexing
-
-    def __init__(self, folders: UserFolders) -> None:
-        super().__init__()
-        raise NotImplementedError
+    def __init__(
+        self,
+        folders: UserFolders,
+        *,
+        instance: SingleInstance | None = None,
+        client: EngineClient | None = None,
+        make_parser: MakeParser = make_parser,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.folders = folders
+        self._instance = instance
+        self._is_opened = False
+        self._has_loaded = False
+        self._is_closed = False
+        self.tasks = Tasks(self)
+        self.settings = AppSettings(self._save_settings, self)
+        self.bridge = EngineBridge(client, self)
+        self.models = ModelShelf(folders.models, self.tasks, parent=self)
+        self.embedder = Embedder(self.bridge, self)
+        self.answering = Answering(self.bridge, self.tasks, self.embedder, self._reply_options, self)
+        self.indexing = Indexing(self.tasks, self.embedder, make_parser=make_parser, parent=self)
+        self.pages = PageViews(self.tasks, make_parser=make_parser, parent=self)
+        self.tasks.refused.connect(self.refused)
+        self.models.changed.connect(self._take_models)
+        self.models.fetched.connect(self._take_fetched)
+        self._bell = self._listen()
 
     def start(self) -> None:
-        """Open the history, go on with unfinished documents, and load the model last used."""
-        raise NotImplementedError
+        """Open the history, go on with unfinished documents, and load the model last used. Returns at once."""
+        self.tasks.open(self.folders.data / HISTORY_FILE)
+        self.tasks.write(_begin, self._take_begun, lambda _error: None)
+        self.models.refresh()
+
+    def use_model(self, model: InstalledModel) -> None:
+        """Load a chat model, and remember it for the next start."""
+        self.settings.set("model.name", model.name)
+        self.bridge.load(model.path, name=model.name, options=self.settings.load_options())
+
+    def get_starter(self) -> None:
+        """Download the starter chat model, which is loaded when it is there, and the small embedder; the one click."""
+        for name in (STARTER_CHAT, STARTER_EMBEDDER):
+            if self.models.state.get(name) is None:
+                self.models.fetch(name)
 
     def close(self) -> None:
-        """Save, end all threads and processes; some seconds at most."""
-        raise NotImplementedError
+        """Save what is being written, end all threads and processes; some seconds at most. Twice is fine."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._bell is not None:
+            self._bell.setEnabled(False)
+        self.answering.close()
+        self.indexing.close()
+        self.pages.close()
+        self.tasks.close()
+        self.bridge.close()
+        if self._instance is not None:
+            self._instance.close()
+
+    def _take_begun(self, begun: tuple[str, Mapping[str, Any]]) -> None:
+        notice, stored = begun
+        sentence = self.settings.load(stored)
+        self._is_opened = True
+        self.indexing.start()
+        self._load_last_model(self.models.state)
+        self.opened.emit(" ".join(filter(None, (notice, sentence))))
+
+    def _take_models(self, state: ShelfState) -> None:
+        self.embedder.use(state.preferred_embedder)
+        self._load_last_model(state)
+
+    def _load_last_model(self, state: ShelfState) -> None:
+        """Load the model last used, or the best there is; once, so that one that the user unloads stays so."""
+        if self._is_opened and state.models and not self._has_loaded:
+            self._has_loaded = True
+            model = state.get(self.settings.value("model.name"))
+            if model is None or model.is_missing or model.record.kind != "chat":
+                model = state.preferred_chat
+            if model is not None and self.bridge.model_state(CHAT).phase == "unloaded":
+                self.bridge.load(model.path, name=model.name, options=self.settings.load_options())
+
+    def _take_fetched(self, model: InstalledModel) -> None:
+        if model.record.kind == "chat" and self.bridge.model_state(CHAT).phase in ("unloaded", "failed"):
+            self.use_model(model)
+
+    def _save_settings(self, values: Mapping[str, object]) -> None:
+        self.tasks.write(lambda db: Settings(db).update(values))
+
+    def _reply_options(self) -> ReplyOptions:
+        return ReplyOptions(self.settings.sampling(), self.settings.value("chat.system").strip())
+
+    def _listen(self) -> QSocketNotifier | None:
+        if self._instance is None or self._instance.bell is None:
+            return None
+        notifier = QSocketNotifier(self._instance.bell, QSocketNotifier.Type.Read, self)
+        notifier.activated.connect(self._answer_bell)
+        return notifier
+
+    def _answer_bell(self) -> None:
+        if self._instance is not None and self._instance.answer():
+            self.raised.emit()
+
+
+def _begin(db: Database) -> tuple[str, Mapping[str, Any]]:
+    """Mark what a crash cut off, take up a forgetting that is owed, and read the settings."""
+    notice = db.notice
+    if not db.is_read_only:
+        Messages(db).mark_interrupted()
+        try:
+            finish_forgetting(db)
+        except StorageError as error:
+            notice = f"{notice} {error}".strip()
+    return notice, Settings(db).all()
