@@ -81,6 +81,9 @@ class Backend(Protocol):
 
     name: str
     device: str
+    rows_are_exact: (
+        bool  # a row's logits are bit-identical at every number of rows, so speculation changes nothing
+    )
     reason: str  # one sentence: why this one was chosen, for `doctor`
 
     def kv_groups(self, spec: ModelSpec) -> tuple[KVGroup, ...]:

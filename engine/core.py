@@ -98,9 +98,9 @@ class EngineCore:
 
     def _run(self) -> None:
         while not self._stopping:
-            open_slots = [slot for slot in self._slots.values() if slot.generations or slot.jobs]
+            open_slots = [slot for slot in self._slots.values() if slot.completions or slot.jobs]
             self._take_commands(wait=not open_slots)
-            chatting = [slot for slot in open_slots if slot.generations]
+            chatting = [slot for slot in open_slots if slot.completions]
             for slot in chatting:
                 slot.step()
                 self.progress += 1
@@ -246,8 +246,8 @@ class EngineCore:
                 waiting = pending
             if slot.load_id == target:
                 slot.load_cancelled.set()
-            elif target in slot.generations:
-                slot.end(target, "cancelled")
+            elif target in slot.completions:
+                slot.cancel(target)
             elif slot.jobs.pop(target, None) is not None:
                 self._emit(target, cancelled("Embedding"))
         if waiting is not None:

@@ -1,21 +1,29 @@
-"""`Generation`: one request on its way through the engine, from its token ids to its `Finished`.
+"""`Generation`: one completion in the making, from its sequence's prompt to its last token.
 
-It turns chosen token ids into pieces of text (byte-exact, stop strings held back), knows when the completion ends,
-and keeps the times. It does not know models, schedulers or blocks beyond its own `Sequence`.
+It chooses tokens from logits, turns them into pieces of text (byte-exact, stop strings held back), and knows when the
+completion ends. It does not know models, schedulers or blocks beyond its own `Sequence`.
 """
 
 from __future__ import annotations
 
-import time
+import torch
 
-from inglenook.engine.request import Finished, FinishReason, SamplingParams, TokenText
+from inglenook.engine.logprobs import token_logprob
+from inglenook.engine.penalties import TokenCounts, penalised
+from inglenook.engine.request import FinishReason, SamplingParams, TokenLogprob, TokenText
+from inglenook.engine.sampler import sample
 from inglenook.engine.sequence import Sequence
+from inglenook.engine.speculative.prompt_lookup import PromptLookup
 from inglenook.engine.stopping import StopStrings
 from inglenook.engine.tokenizer.detokenizer import Detokenizer
 
 
 class Generation:
-    """State of one completion. Used on the engine thread only."""
+    """State of one completion. Used on the engine thread only.
+
+    `finish_reason` is set by the token that ends it, or by whoever ends it early. `lookup` guesses tokens, or is
+    None where speculation is off.
+    """
 
     def __init__(
         self,
@@ -26,58 +34,63 @@ class Generation:
         max_tokens: int,
         stop_token_ids: frozenset[int],
         detokenizer: Detokenizer,
-        submitted: float,
-        notices: tuple[str, ...] = (),
+        lookup: PromptLookup | None,
     ) -> None:
         self.sequence = sequence
         self.params = params
-        self.seed = seed
         self.max_tokens = max_tokens
         self.completion_tokens = 0
+        self.finish_reason: FinishReason | None = None
+        self.lookup = lookup
+        self._seed = seed
         self._stop_token_ids = stop_token_ids
         self._detokenizer = detokenizer
         self._stops = StopStrings(params.stop)
-        self._submitted = submitted
-        self._notices = notices
-        self._first: float | None = None
-        self._last = submitted
+        self._counts = TokenCounts(sequence.token_ids)
         self._unsent_ids: list[int] = []
+        self._unsent_logprobs: list[TokenLogprob] = []
 
-    def accept(self, token_id: int) -> tuple[TokenText | None, FinishReason | None]:
-        """Take the next chosen token; returns the text that may be shown now, and whether this is the end."""
-        self._last = time.perf_counter()
-        if self._first is None:
-            self._first = self._last
+    def draft(self) -> None:
+        """Guess the next tokens for the coming step, never beyond the reply's end."""
+        if self.lookup is not None:
+            room = self.max_tokens - self.completion_tokens - 1
+            self.sequence.drafts = self.lookup.propose(self.sequence.token_ids)[: max(0, room)]
+
+    def take(self, logits: torch.Tensor) -> tuple[int, TokenText | None]:
+        """Choose the next token from its logits, float32 [V]; returns it and the text that may be shown now.
+
+        Raises:
+            ModelFileError: the logits are not numbers.
+        """
+        token_id = sample(
+            penalised(logits, self.params, self._counts),
+            self.params,
+            seed=self._seed,
+            choice=self.sequence.choice,
+            position=len(self.sequence.token_ids),
+        )
         self.sequence.token_ids.append(token_id)
         self.completion_tokens += 1
+        self._counts.add(token_id)
         if token_id in self._stop_token_ids:
-            return self.flush(), "stop"
+            self.finish_reason = "stop"
+            return token_id, self.flush()
         self._unsent_ids.append(token_id)
+        if self.params.logprobs is not None:
+            self._unsent_logprobs.append(token_logprob(logits, token_id, self.params.logprobs))
         text, stopped = self._stops.feed(self._detokenizer.feed(token_id))
         if stopped:
-            return self._piece(text), "stop"
+            self.finish_reason = "stop"
+            return token_id, self._piece(text)
         if self.completion_tokens == self.max_tokens:
-            return self._piece(text + self._held_back()), "length"
-        return (self._piece(text) if text else None), None
+            self.finish_reason = "length"
+            return token_id, self._piece(text + self._held_back())
+        return token_id, (self._piece(text) if text else None)
 
     def flush(self) -> TokenText | None:
         """Give out what was held back: at the end, or when the request is cancelled."""
         text = self._held_back()
         return self._piece(text) if text or self._unsent_ids else None
-
-    def finished(self, reason: FinishReason) -> Finished:
-        """Sum the completion up."""
-        later = self.completion_tokens - 1
-        return Finished(
-            finish_reason=reason,
-            prompt_tokens=self.sequence.num_prompt_tokens,
-            cached_tokens=self.sequence.cached_tokens or 0,
-            completion_tokens=self.completion_tokens,
-            ttft_s=None if self._first is None else self._first - self._submitted,
-            tpot_s=None if self._first is None or later < 1 else (self._last - self._first) / later,
-            seed=self.seed,
-            notices=self._notices,
-        )
 
     def _held_back(self) -> str:
         text, stopped = self._stops.feed(self._detokenizer.flush())
@@ -85,4 +98,5 @@ class Generation:
 
     def _piece(self, text: str) -> TokenText:
         ids, self._unsent_ids = tuple(self._unsent_ids), []
-        return TokenText(text, ids)
+        logprobs, self._unsent_logprobs = tuple(self._unsent_logprobs), []
+        return TokenText(text, ids, self.sequence.choice, logprobs)

@@ -6,6 +6,7 @@ cancels. Text that nobody reads is joined into one event, so a handle never hold
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -23,11 +24,12 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A completed reply."""
+    """A completed reply: its first choice, and the texts of all choices when there are several."""
 
     text: str
     token_ids: tuple[int, ...]
     finished: Finished
+    texts: tuple[str, ...] = ()
 
 
 class Handle(Generic[R]):
@@ -40,10 +42,8 @@ class Handle(Generic[R]):
         self._cancel = cancel
         self._on_event = on_event
         self._changed = threading.Condition()
-        self._pieces: list[str] = []
-        self._token_ids: list[int] = []
-        self._pieces_read = 0
-        self._token_ids_read = 0
+        self._pieces: list[TokenText] = []
+        self._num_read = 0
         self._progress: LoadProgress | None = None
         self._end: Event | Stats | None = None
         self._end_read = False
@@ -70,7 +70,7 @@ class Handle(Generic[R]):
     def text(self) -> str:
         """Return the reply's text so far; it stands whatever happens to the engine."""
         with self._changed:
-            return "".join(self._pieces)
+            return _joined(self._pieces, 0).text
 
     def result(self, timeout_s: float | None = None) -> R:
         """Wait for the end and return a `Reply`, `Loaded` or `Unloaded`.
@@ -86,7 +86,8 @@ class Handle(Generic[R]):
             if isinstance(end, Failed):
                 raise error_from_kind(end.kind, end.message)
             if isinstance(end, Finished):
-                end = Reply("".join(self._pieces), tuple(self._token_ids), end)  # type: ignore[assignment]
+                choices = [_joined(self._pieces, c) for c in range(max(1, len(end.finish_reasons)))]
+                end = Reply(choices[0].text, choices[0].token_ids, end, tuple(c.text for c in choices))  # type: ignore[assignment]
             return cast(R, end)
 
     def deliver(self, event: Event | Stats) -> None:
@@ -95,8 +96,7 @@ class Handle(Generic[R]):
             if self.done:
                 return
             if isinstance(event, TokenText):
-                self._pieces.append(event.text)
-                self._token_ids.extend(event.token_ids)
+                self._pieces.append(event)
             elif isinstance(event, LoadProgress):
                 self._progress = event
             else:
@@ -112,12 +112,13 @@ class Handle(Generic[R]):
         with self._changed:
             if not self._changed.wait_for(self._has_news, timeout_s):
                 raise TimeoutError(f"no event within {timeout_s} s")
-            if self._pieces_read < len(self._pieces):
-                event = TokenText(
-                    "".join(self._pieces[self._pieces_read :]), tuple(self._token_ids[self._token_ids_read :])
+            if self._num_read < len(self._pieces):
+                choice = self._pieces[self._num_read].choice
+                unread = list(
+                    itertools.takewhile(lambda p: p.choice == choice, self._pieces[self._num_read :])
                 )
-                self._pieces_read, self._token_ids_read = len(self._pieces), len(self._token_ids)
-                return event
+                self._num_read += len(unread)
+                return _joined(unread, choice)
             if self._progress is not None:
                 progress, self._progress = self._progress, None
                 return progress
@@ -127,4 +128,15 @@ class Handle(Generic[R]):
             return self._end
 
     def _has_news(self) -> bool:
-        return self._pieces_read < len(self._pieces) or self._progress is not None or self.done
+        return self._num_read < len(self._pieces) or self._progress is not None or self.done
+
+
+def _joined(pieces: list[TokenText], choice: int) -> TokenText:
+    """Return the pieces of one choice as one."""
+    mine = [piece for piece in pieces if piece.choice == choice]
+    return TokenText(
+        "".join(piece.text for piece in mine),
+        tuple(token_id for piece in mine for token_id in piece.token_ids),
+        choice,
+        tuple(logprob for piece in mine for logprob in piece.logprobs),
+    )

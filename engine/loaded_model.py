@@ -38,13 +38,14 @@ class LoadCancelledError(Exception):
 
 @dataclasses.dataclass(slots=True)
 class LoadedModel:
-    """Everything of one slot. `facts` is what its `Loaded` event said."""
+    """Everything of one slot. `facts` is what its `Loaded` event said, `speculates` whether tokens are guessed."""
 
     facts: Loaded
     spec: ModelSpec
     tokenizer: Tokenizer
     runner: ModelRunner
     scheduler: Scheduler
+    speculates: bool
 
     def reset(self) -> None:
         """Start with an empty scheduler and pool, after a step failed half-way."""
@@ -99,7 +100,9 @@ def load_model(
     # One namespace a loaded model is enough: its pools are its own and go with it.
     kv = KVBlocks(tuple(group.window for group in groups), (num_blocks,) * len(groups), facts.name)
     scheduler = Scheduler(kv, max_step_tokens=step_tokens)
-    return LoadedModel(facts, spec, tokenizer, ModelRunner(model), scheduler)
+    return LoadedModel(
+        facts, spec, tokenizer, ModelRunner(model), scheduler, options.speculation and backend.rows_are_exact
+    )
 
 
 def _plan_memory(file: ModelFile, backend: Backend, options: LoadOptions) -> tuple[int, int, tuple[str, ...]]:

@@ -17,6 +17,9 @@ FinishReason = Literal["stop", "length", "cancelled", "error"]
 
 MAX_STOP_STRINGS = 64
 MAX_STOP_LENGTH = 1024
+MAX_BIASES = 1024
+MAX_LOGPROBS = 20
+MAX_CHOICES = 64
 
 
 def _check(name: str, value: object, ok: bool, allowed: str) -> None:
@@ -38,7 +41,9 @@ class SamplingParams:
 
     `temperature` below 1e-5 is greedy: the arg-max, ties by the lowest id. `top_k` 0, `top_p` 1 and `min_p` 0 are
     off. `seed` None lets the engine draw one, which it reports in `Finished`. `max_tokens` None means "to the end
-    of the context"; 0 is legal and only prefills.
+    of the context"; 0 is legal and only prefills. The penalties are those of `penalties.py`; `logit_bias` maps token
+    ids to what is added to their logits. `logprobs` None is off, 0 reports each chosen token's log-probability, k also
+    the k best tokens'. `n` completions are made of one prompt, choice c drawing with noise of its own.
 
     Raises:
         InvalidRequestError: a value is out of range; the message has its name, the value and the range.
@@ -53,6 +58,18 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: dict[int, float] = field(default_factory=dict)
+    logprobs: int | None = None
+    n: int = 1
+
+    @property
+    def changes_logits(self) -> bool:
+        """Whether any penalty or bias is on."""
+        penalties = (self.repetition_penalty - 1.0, self.presence_penalty, self.frequency_penalty)
+        return any(penalties) or bool(self.logit_bias)
 
     def __post_init__(self) -> None:
         m = self.max_tokens
@@ -84,6 +101,30 @@ class SamplingParams:
                    f"non-empty strings of at most {MAX_STOP_LENGTH} characters")  # fmt: skip
         for token in self.stop_token_ids:
             _check("stop_token_ids", token, _is_int(token) and 0 <= token < 2**31, "token ids >= 0")
+        r = self.repetition_penalty
+        _check("repetition_penalty", r, _is_real(r) and 0 < r <= 10, "a number above 0 and at most 10")
+        for name in ("presence_penalty", "frequency_penalty"):
+            value = getattr(self, name)
+            _check(name, value, _is_real(value) and -2 <= value <= 2, "a number from -2 to 2")
+        _check(
+            "logit_bias",
+            len(self.logit_bias),
+            len(self.logit_bias) <= MAX_BIASES,
+            f"at most {MAX_BIASES} tokens",
+        )
+        for token, bias in self.logit_bias.items():
+            _check("logit_bias", token, _is_int(token) and 0 <= token < 2**31, "token ids >= 0")
+            _check("logit_bias", bias, _is_real(bias) and -100 <= bias <= 100, "numbers from -100 to 100")
+        p = self.logprobs
+        _check(
+            "logprobs", p, p is None or (_is_int(p) and 0 <= p <= MAX_LOGPROBS), f"from 0 to {MAX_LOGPROBS}"
+        )
+        _check(
+            "n",
+            self.n,
+            _is_int(self.n) and 1 <= self.n <= MAX_CHOICES,
+            f"a whole number from 1 to {MAX_CHOICES}",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +133,9 @@ class Request:
 
     `messages` are dictionaries with the keys "role" ("system", "user" or "assistant") and "content"; the model's
     own chat template renders them. `prompt` is encoded as it is, as ordinary text. `prompt_token_ids` are used as
-    they are.
+    they are. `priority` 0 is a person's turn; larger numbers wait for smaller ones (1 titles, 2 indexing). Cached
+    prefixes are shared only between requests of the same `cache_salt`; `owner` names whose text this is (a
+    conversation, say), so that it can be forgotten.
 
     Raises:
         InvalidRequestError: none or several kinds of prompt, or a message without role or content.
@@ -103,8 +146,12 @@ class Request:
     prompt_token_ids: tuple[int, ...] | None = None
     sampling: SamplingParams = field(default_factory=SamplingParams)
     slot: str = "chat"
+    priority: int = 0
+    cache_salt: str = ""
+    owner: str = ""
 
     def __post_init__(self) -> None:
+        _check("priority", self.priority, _is_int(self.priority) and 0 <= self.priority <= 9, "from 0 to 9")
         given = [n for n in ("messages", "prompt", "prompt_token_ids") if getattr(self, n) is not None]
         if len(given) != 1:
             raise InvalidRequestError(
@@ -126,13 +173,15 @@ class LoadOptions:
 
     `backend` is "auto", "reference", "torch-cpu" or the name of a later back end. `context_length` None takes the
     model's own, reduced (with a notice in `Loaded`) when its KV cache would not fit. `num_threads` None takes the
-    physical cores, less one when there are more than four.
+    physical cores, less one when there are more than four. `speculation` guesses tokens by prompt lookup, where the
+    back end computes a row alike at every number of rows, so that it changes nothing but the speed.
     """
 
     backend: str = "auto"
     context_length: int | None = None
     num_threads: int | None = None
     max_step_tokens: int | None = None
+    speculation: bool = True
 
     def __post_init__(self) -> None:
         for name in ("context_length", "num_threads", "max_step_tokens"):
@@ -143,18 +192,34 @@ class LoadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """A chosen token's log-probability, and (id, log-probability) of the best tokens at its place."""
+
+    token_id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TokenText:
-    """A piece of the reply: whole code points, and the token ids that completed since the last piece."""
+    """A piece of the reply: whole code points, and the token ids that completed since the last piece.
+
+    `choice` numbers the completion when `n` is more than 1; `logprobs` has one entry a token id when asked for.
+    """
 
     text: str
     token_ids: tuple[int, ...]
+    choice: int = 0
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """The end of a reply. Times are in seconds; `ttft_s` is None without a token, `tpot_s` without a second one.
 
-    `notices` are sentences for the user about the prompt, such as a system message folded into the question.
+    `finish_reasons` has one entry a choice, `finish_reason` is the first's; `completion_tokens` counts all choices'.
+    `accepted_tokens` of them came from `drafted_tokens` guesses (speculation). `notices` are sentences for the user
+    about the prompt, such as a system message folded into the question.
     """
 
     finish_reason: FinishReason
@@ -164,6 +229,9 @@ class Finished:
     ttft_s: float | None
     tpot_s: float | None
     seed: int
+    finish_reasons: tuple[FinishReason, ...] = ()
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
     notices: tuple[str, ...] = ()
 
 

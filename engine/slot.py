@@ -1,6 +1,6 @@
 """`Slot`: a named place for one model or sentence encoder, its open work, and one step of it at a time.
 
-Used on the engine thread only. Every request in `generations` is answered here: text as it comes, then exactly one
+Used on the engine thread only. Every request in `completions` is answered here: text as it comes, then exactly one
 `Finished` or `Failed`.
 """
 
@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+import time
 import traceback
 
 import torch
 
+from inglenook.engine.completion import Completion
 from inglenook.engine.errors import (
     ContextLengthError,
     EngineError,
@@ -23,9 +25,10 @@ from inglenook.engine.generation import Generation
 from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder
 from inglenook.engine.loaded_model import LoadedModel
 from inglenook.engine.messages import EmbedTexts, Emit, Submit
-from inglenook.engine.request import Embedded, Failed, Finished, FinishReason, Request, SamplingParams
-from inglenook.engine.sampler import sample
-from inglenook.engine.sequence import Sequence
+from inglenook.engine.request import Embedded, Failed, Finished, Request, SamplingParams
+from inglenook.engine.sequence import Chunk, Sequence, StepPlan
+from inglenook.engine.speculative.prompt_lookup import PromptLookup
+from inglenook.engine.step_cost import StepCost
 from inglenook.engine.tokenizer.tokenizer import EncodedPrompt
 
 logger = logging.getLogger(__name__)
@@ -41,11 +44,14 @@ class Slot:
         self.load_id: int | None = None
         self.load_cancelled = threading.Event()
         self.pending: list[Submit | EmbedTexts] = []
-        self.generations: dict[int, Generation] = {}
+        self.completions: dict[int, Completion] = {}
         self.jobs: dict[int, EmbeddingJob] = {}
         self.num_steps = 0
         self.num_prompt_tokens = 0
         self.num_generation_tokens = 0
+        self.num_drafted_tokens = 0
+        self.num_accepted_tokens = 0
+        self._cost = StepCost()
         self._emit = emit
 
     def add(self, request_id: int, request: Request, prompt: EncodedPrompt, submitted: float) -> None:
@@ -58,28 +64,49 @@ class Slot:
         assert self.model is not None
         model, params, token_ids = self.model, request.sampling, prompt.token_ids
         max_tokens = _check_lengths(token_ids, params, model)
+        seed = secrets.randbits(63) if params.seed is None else params.seed
         stop_ids = frozenset(params.stop_token_ids)
         if not params.ignore_eos:
             stop_ids |= model.tokenizer.stop_token_ids
-        generation = Generation(
-            Sequence(request_id, list(token_ids), len(token_ids)),
-            params,
-            seed=secrets.randbits(63) if params.seed is None else params.seed,
-            max_tokens=max_tokens,
-            stop_token_ids=stop_ids,
-            detokenizer=model.tokenizer.detokenizer(token_ids, is_chat=request.messages is not None),
+
+        def generate(choice: int) -> Generation:
+            return Generation(
+                Sequence(
+                    request_id,
+                    list(token_ids),
+                    len(token_ids),
+                    choice=choice,
+                    priority=request.priority,
+                    salt=request.cache_salt,
+                    owner=request.owner,
+                ),
+                params,
+                seed=seed,
+                max_tokens=max_tokens,
+                stop_token_ids=stop_ids,
+                detokenizer=model.tokenizer.detokenizer(token_ids, is_chat=request.messages is not None),
+                lookup=PromptLookup() if model.speculates else None,
+            )
+
+        completion = Completion(
+            request_id,
+            generate,
+            num_choices=params.n,
+            seed=seed,
             submitted=submitted,
             notices=prompt.notices,
         )
         self.num_prompt_tokens += len(token_ids)
-        self.generations[request_id] = generation
-        model.scheduler.add(generation.sequence)
+        self.completions[request_id] = completion
+        model.scheduler.add(completion.choices[0].sequence)
 
     def step(self) -> None:
         """Plan and run one step, then hand its tokens out; a step that fails fails all requests of the slot."""
         assert self.model is not None
         model = self.model
+        started = time.perf_counter()
         try:
+            self._draft()
             plan = model.scheduler.plan()
             assert plan.chunks, "requests are open but nothing can be scheduled"
             logits = model.runner.run(plan, model.scheduler.kv.take_copies())
@@ -87,16 +114,21 @@ class Slot:
             # Frames only: an exception's own text may quote a prompt.
             frames = "".join(traceback.format_tb(error.__traceback__))
             logger.error("a step failed in slot %s with %s:\n%s", self.name, type(error).__name__, frames)
-            failed, self.generations = list(self.generations), {}
+            failed, self.completions = list(self.completions), {}
             for request_id in failed:
                 fail(self._emit, request_id, error)
             model.reset()
             return
         model.scheduler.commit(plan)
         self.num_steps += 1
-        for chunk, row in zip((c for c in plan.chunks if c.is_last), logits, strict=True):
-            self._take_logits(self.generations[chunk.sequence.id], row)
-        if not self.generations:
+        if plan.num_tokens == sum(chunk.num_logits for chunk in plan.chunks):
+            self._cost.observe(plan.num_tokens, time.perf_counter() - started)
+        # Taking a token changes what its chunk says of itself, so the rows are shared out first.
+        rows = torch.split(logits, [chunk.num_logits for chunk in plan.chunks])
+        for chunk, own in zip(plan.chunks, rows, strict=True):
+            if own.shape[0]:
+                self._take_logits(chunk, own, plan)
+        if not self.completions:
             model.scheduler.kv.integrity()
 
     def embed_step(self) -> None:
@@ -114,22 +146,24 @@ class Slot:
             vectors = job.vectors.astype("<f4")
             self._emit(request_id, Embedded(vectors.tobytes(), vectors.shape[1], job.cut))
 
-    def end(self, request_id: int, reason: FinishReason) -> None:
+    def cancel(self, request_id: int) -> None:
         """End a request now; what was held back of its text is given out first."""
-        generation = self.generations[request_id]
-        self._drop(request_id)
-        rest = generation.flush()
-        if rest is not None:
-            self._emit(request_id, rest)
-        self._emit(request_id, generation.finished(reason))
+        completion = self.completions[request_id]
+        for generation in completion.choices:
+            if generation.finish_reason is None:
+                rest = generation.flush()
+                if rest is not None:
+                    self._emit(request_id, rest)
+        self._drop(completion)
+        self._emit(request_id, completion.finished())
 
     def empty(self) -> None:
         """Cancel all requests and close the model or encoder."""
         for request_id in self.jobs:
             self._emit(request_id, cancelled("Embedding"))
         self.jobs, self.encoder = {}, None
-        for request_id in list(self.generations):
-            self.end(request_id, "cancelled")
+        for request_id in list(self.completions):
+            self.cancel(request_id)
         if self.model is not None:
             self.model.close()
             self.model = None
@@ -140,6 +174,8 @@ class Slot:
             "steps": self.num_steps,
             "prompt_tokens": self.num_prompt_tokens,
             "generation_tokens": self.num_generation_tokens,
+            "spec_decode_num_draft_tokens": self.num_drafted_tokens,
+            "spec_decode_num_accepted_tokens": self.num_accepted_tokens,
         }
         if self.model is not None:
             scheduler = self.model.scheduler
@@ -152,30 +188,75 @@ class Slot:
             values["kv_blocks"] = sum(pool.num_blocks for pool in scheduler.kv.pools)
         return values
 
-    def _take_logits(self, generation: Generation, logits: torch.Tensor) -> None:
-        """Choose a request's next token and answer with it."""
-        sequence, params = generation.sequence, generation.params
-        if generation.max_tokens == 0:
-            self.end(sequence.id, "length")
-            return
+    def _draft(self) -> None:
+        """Let every decoding sequence guess its next tokens."""
+        for completion in self.completions.values():
+            for generation in completion.choices:
+                if generation.finish_reason is None and generation.sequence.num_pending == 1:
+                    generation.draft()
+
+    def _take_logits(self, chunk: Chunk, logits: torch.Tensor, plan: StepPlan) -> None:
+        """Choose a sequence's next tokens: one, and one more for each draft that was chosen too.
+
+        logits: float32 [num_logits, V].
+        """
+        completion = self.completions.get(chunk.sequence.id)
+        if completion is None:
+            return  # another choice of the same request failed in this step
+        generation = completion.choices[chunk.sequence.choice]
+        accepted = 0
         try:
-            token = sample(logits, params, seed=generation.seed, choice=0, position=len(sequence.token_ids))
-            piece, reason = generation.accept(token)
+            if generation.max_tokens == 0:
+                generation.finish_reason = "length"
+            else:
+                for other in completion.add_choices():
+                    self._take_token(completion, other, logits[0])
+                    if other.finish_reason is None and self.model is not None:
+                        self.model.scheduler.fork(chunk.sequence, other.sequence)
+                for row, draft in zip(logits, [*chunk.drafts, None], strict=True):
+                    token_id = self._take_token(completion, generation, row)
+                    if token_id != draft or generation.finish_reason is not None:
+                        break
+                    accepted += 1
         except Exception as error:  # noqa: BLE001 - a request fails alone, whatever its parameters did
-            self._drop(sequence.id)
-            fail(self._emit, sequence.id, error)
+            self._drop(completion)
+            fail(self._emit, completion.id, error)
             return
+        self._settle(chunk, generation, accepted, plan)
+        if completion.is_finished:
+            del self.completions[completion.id]
+            self._emit(completion.id, completion.finished())
+
+    def _take_token(self, completion: Completion, generation: Generation, logits: torch.Tensor) -> int:
+        token_id, piece = generation.take(logits)
+        completion.count_token()
         self.num_generation_tokens += 1
         if piece is not None:
-            self._emit(sequence.id, piece)
-        if reason is not None:
-            self._drop(sequence.id)
-            self._emit(sequence.id, generation.finished(reason))
+            self._emit(completion.id, piece)
+        return token_id
 
-    def _drop(self, request_id: int) -> None:
-        generation = self.generations.pop(request_id)
+    def _settle(self, chunk: Chunk, generation: Generation, accepted: int, plan: StepPlan) -> None:
+        """Tell the scheduler which drafts were right, and the drafter whether they paid."""
+        assert self.model is not None
+        scheduler = self.model.scheduler
+        if chunk.drafts:
+            self.num_drafted_tokens += len(chunk.drafts)
+            self.num_accepted_tokens += accepted
+            scheduler.confirm(chunk.sequence, accepted)
+            drafts = sum(len(c.drafts) for c in plan.chunks)
+            others = plan.num_tokens - drafts
+            extra = others * (self._cost.ratio(plan.num_tokens, others) - 1) * len(chunk.drafts) / drafts
+            if generation.lookup is not None:
+                generation.lookup.observe(len(chunk.drafts), accepted, 1 + extra)
+        if generation.finish_reason is not None:
+            scheduler.remove(chunk.sequence)
+
+    def _drop(self, completion: Completion) -> None:
+        """Take a request out with all of its sequences."""
+        self.completions.pop(completion.id, None)
         if self.model is not None:
-            self.model.scheduler.remove(generation.sequence)
+            for generation in completion.choices:
+                self.model.scheduler.remove(generation.sequence)
 
 
 def _check_lengths(token_ids: tuple[int, ...], params: SamplingParams, model: LoadedModel) -> int:
@@ -183,9 +264,13 @@ def _check_lengths(token_ids: tuple[int, ...], params: SamplingParams, model: Lo
     limit, length = model.spec.context_length, len(token_ids)
     if not token_ids:
         raise InvalidRequestError("The prompt is empty: there is nothing to answer. Type something first.")
-    for token in (min(token_ids), max(token_ids)):
-        if not 0 <= token < model.spec.vocab_size:
-            raise InvalidRequestError(f"token ids must be 0 to {model.spec.vocab_size - 1:,}, got {token:,}.")
+    last = model.spec.vocab_size - 1
+    for name, token in [
+        *(("token ids", t) for t in token_ids),
+        *(("logit_bias token ids", t) for t in params.logit_bias),
+    ]:
+        if not 0 <= token <= last:
+            raise InvalidRequestError(f"{name} must be 0 to {last:,}, got {token:,}.")
     room, asked = limit - length, params.max_tokens
     if room < (1 if asked is None else asked):
         reply = "at least 1 token" if asked is None else f"{asked:,} tokens"

@@ -104,6 +104,7 @@ class TorchBackend:
     """PyTorch on the CPU, in one dtype for weights, matrix products and the KV cache."""
 
     device = "cpu"
+    rows_are_exact = False  # PyTorch sums in another order for other shapes
 
     def __init__(self, name: str, reason: str, dtype: KVDtype) -> None:
         self.name = name
