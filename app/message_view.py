@@ -78,6 +78,7 @@ class MessageView(QAbstractScrollArea):
         self._refresh_timer = QTimer(self, singleShot=True)
         self._refresh_timer.timeout.connect(self._refresh)
         self._pause_ms = 0
+        self._refreshed_at = 0.0
         model.modelReset.connect(self._reset)
         model.rowsInserted.connect(self._on_inserted)
         model.rowsRemoved.connect(self._on_removed)
@@ -132,6 +133,7 @@ class MessageView(QAbstractScrollArea):
         self._blocks[first:first] = [None] * len(messages)
         if last != len(self._blocks) - 1:
             self._recent.clear()
+            self._dirty = {index + len(messages) * (index >= first) for index in self._dirty}
             self._rebuild_rows()
             return
         if any(message.role == "user" for message in messages):
@@ -150,7 +152,9 @@ class MessageView(QAbstractScrollArea):
         for index in range(top.row(), bottom.row() + 1):
             self._dirty.add(index)
         if not self._refresh_timer.isActive():
-            self._refresh_timer.start(self._pause_ms)
+            # The first piece of a reply is shown at once.
+            rested_ms = int((time.perf_counter() - self._refreshed_at) * 1_000)
+            self._refresh_timer.start(max(0, self._pause_ms - rested_ms))
 
     def _refresh(self) -> None:
         """Show what has changed since the last time."""
@@ -162,8 +166,8 @@ class MessageView(QAbstractScrollArea):
             # A long text is still being cut: what is in sight waits, rather than be made for each slice.
             return
         self._place()
-        cost_ms = (time.perf_counter() - began) * 1_000
-        self._pause_ms = max(_SHORTEST_PAUSE_MS, int(3 * cost_ms))
+        self._refreshed_at = time.perf_counter()
+        self._pause_ms = max(_SHORTEST_PAUSE_MS, int(3_000 * (self._refreshed_at - began)))
 
     def _update_entry(self, index: int) -> None:
         blocks, text, first = self._blocks[index], self._model.messages[index].text, self._rows.first(index)

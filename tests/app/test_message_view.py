@@ -4,11 +4,12 @@ import time
 from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QModelIndex, QPoint, QPointF, Qt
 from PySide6.QtGui import QAccessible, QGuiApplication, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from inglenook.app.highlighting import prepare
 from inglenook.app.message_list_model import Citation, Message, MessageListModel
 from inglenook.app.message_view import MessageView
 from inglenook.app.theme import Theme
@@ -369,3 +370,68 @@ def test_hostile_text_neither_breaks_nor_stalls_the_view(qtbot: QtBot, theme: Th
     view.grab()
 
     assert time.perf_counter() - began < 3
+
+
+def test_the_first_piece_of_a_reply_waits_for_nothing(
+    view: MessageView, model: MessageListModel, qtbot: QtBot
+) -> None:
+    view._pause_ms = 60_000
+    view._refreshed_at = time.perf_counter() - 120
+    model.append(Message("r", "assistant", "", "streaming"))
+
+    model.append_text("r", "First")
+    QApplication.processEvents()
+
+    assert view.visible_widgets()[-1].browser.toPlainText() == "First"
+
+
+def test_a_message_may_come_in_between(view: MessageView, model: MessageListModel, qtbot: QtBot) -> None:
+    model.update_text(59, "changed")
+    model.beginInsertRows(QModelIndex(), 0, 0)
+    model._messages.insert(0, Message("new", "user", "an older one"))
+    model._rows = {message.id: row for row, message in enumerate(model._messages)}
+    model.endInsertRows()
+    settle(qtbot, view)
+
+    assert view.visible_widgets()[-1].browser.toPlainText() == "changed"
+    qtbot.keyClick(view, Qt.Key.Key_Home)
+    assert view.visible_widgets()[0].message_id == "new"
+
+
+def test_text_and_page_marks_of_other_scripts_keep_their_direction(qtbot: QtBot, theme: Theme) -> None:
+    model = MessageListModel(
+        [Message(0, "user", "سؤال؟"), Message(1, "assistant", "- جواب\n\n```py\nx = 1\n```")]
+    )
+    view = MessageView(model, theme)
+    qtbot.addWidget(view)
+    view.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+    view.resize(900, 600)
+    view.show()
+    QApplication.processEvents()
+
+    question, answer = view.visible_widgets()
+    assert question.browser.geometry().center().x() < 450
+    assert answer.browser.document().begin().textDirection() == Qt.LayoutDirection.RightToLeft
+    assert answer.browser.document().lastBlock().textDirection() == Qt.LayoutDirection.LeftToRight
+
+
+@pytest.mark.slow
+def test_sixty_pieces_a_second_leave_the_event_loop_free(
+    view: MessageView, model: MessageListModel, qtbot: QtBot
+) -> None:
+    prepare()
+    code = "\n```python\n" + "def f(x):\n    return x + 1  # a comment\n\n" * 20 + "```\n\n"
+    text = ((PROSE * 4 + "\n\n- one\n- two\n" + code) * 14)[:20_000]
+    model.append(Message("r", "assistant", "", "streaming"))
+    gaps, last = [], time.perf_counter()
+
+    for end in range(30, len(text) + 30, 30):
+        model.update_text("r", text[:end])
+        due = time.perf_counter() + 1 / 60
+        while time.perf_counter() < due:
+            QApplication.processEvents()
+            now = time.perf_counter()
+            gaps.append(now - last)
+            last = now
+
+    assert sorted(gaps)[int(len(gaps) * 0.99)] < 0.05
