@@ -1,8 +1,8 @@
 """The native CPU back end: whole steps in the kernels of `kernels/cpu`, on weights packed at their own width.
 
 One arithmetic at every number of rows (design.md 5a), so a row's logits do not depend on chunking, batch mates or
-the number of threads, nor on the instruction set. Packed weights are kept in a cache folder and mapped, so the second
-load of a model reads no more than it has to check. F32, F16 and BF16 matrices are refused by name: those models run
+the number of threads, nor on the instruction set. Packed weights are kept in a cache folder, so the second load of a
+model only copies and checks them. F32, F16 and BF16 matrices are refused by name: those models run
 on "torch-cpu".
 """
 
@@ -115,7 +115,7 @@ class NativeBackend:
         return tokens
 
     def load(self, spec: ModelSpec, source: WeightSource, progress: Progress) -> NativeModel:
-        """Map or pack the weights and check a row of each; see `Backend`."""
+        """Read or pack the weights and check a row of each; see `Backend`."""
         why = refusal(spec, source)
         if why is not None:
             raise UnsupportedModelError(f"The native CPU back end does not run this model: {why}.")

@@ -87,6 +87,19 @@ struct AttentionScratch {
     float* state;
 };
 
+// Asks for the blocks of a tile that hold positions below `last`: blocks lie anywhere, so no hardware foresees them.
+inline void prefetch_tile(const AttentionTask& task, int64_t tile, int64_t last) {
+    const int64_t bytes = kBlock * task.head_size * element_bytes(task.kv->dtype);
+    for (int64_t start = tile * kTile; start < std::min(last, (tile + 1) * kTile); start += kBlock) {
+        const int64_t block = task.layer * task.kv->num_blocks + task.block_table[start / kBlock];
+        const int64_t at = (block * task.num_kv_heads + task.kv_head) * bytes;
+        for (int64_t i = 0; i < bytes; i += 64) {
+            prefetch_far(static_cast<const uint8_t*>(task.kv->k) + at + i);
+            prefetch_far(static_cast<const uint8_t*>(task.kv->v) + at + i);
+        }
+    }
+}
+
 // Loads the 4 blocks of a tile that hold positions in [first, last).
 template <int DTYPE>
 inline void load_tile(const AttentionTask& task, int64_t tile, int64_t first, int64_t last, AttentionScratch& scratch) {
@@ -218,6 +231,7 @@ inline void attend_with(const AttentionTask& task, AttentionScratch& scratch) {
         state[0] = -INFINITY;
     }
     for (int64_t tile = all.first / kTile; tile * kTile < all.last; ++tile) {
+        prefetch_tile(task, tile + 1, all.last);
         load_tile<DTYPE>(task, tile, all.first, all.last, scratch);
         for (int64_t first = 0; first < rows; first += kQueryRows) {
             const int64_t count = std::min<int64_t>(rows - first, kQueryRows);

@@ -15,8 +15,10 @@
 
 namespace {
 
-// How far ahead of its use packed weight data is asked for: beyond a page, where hardware prefetchers stop.
-constexpr int64_t kPrefetchDistance = 6144;
+// How far ahead of its use packed data is asked for: close by into the first cache, and two pages ahead, where hardware
+// prefetchers do not reach, into the second.
+constexpr int64_t kNear = 1024;
+constexpr int64_t kFar = 8192;
 
 template <int FORMAT>
 inline Floats accumulate(Floats acc, const Bytes* w, const Scales& s, const Record& x) {
@@ -44,12 +46,14 @@ inline void multiply_packed(const uint8_t* packed, int64_t groups, const Record*
     constexpr int lines = (shape_of(FORMAT).quant_bytes + 64 + 63) / 64;
     Floats acc[ROWS];
     for (int r = 0; r < ROWS; ++r) acc[r] = zeros();
-    const uint8_t* ahead = packed + kPrefetchDistance;
     for (int64_t first = 0; first < groups; first += kChunkGroups) {
         const int64_t count = std::min(groups - first, kChunkGroups);
         const Chunk<FORMAT> chunk(packed, count);
         for (int64_t g = 0; g < count; ++g, ++x) {
-            for (int i = 0; i < lines; ++i, ahead += 64) prefetch(ahead);
+            for (int i = 0; i < lines; ++i, packed += 64) {
+                prefetch(packed + kNear);
+                prefetch_far(packed + kFar);
+            }
             Bytes w[8];
             chunk.weights(g, w);
             const Scales s = chunk.scales(g);
@@ -57,7 +61,6 @@ inline void multiply_packed(const uint8_t* packed, int64_t groups, const Record*
             for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x[r * stride]);
         }
         packed = chunk.end(count);
-        ahead = packed + kPrefetchDistance;
     }
     for (int r = 0; r < ROWS; ++r) store(out + 16 * r, acc[r]);
 }

@@ -244,6 +244,7 @@ inline void transpose(Floats r[16], float* out) {
 }
 
 inline void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
+inline void prefetch_far(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
 inline void pause() { _mm_pause(); }
 
 class FloatMode {

@@ -147,6 +147,7 @@ inline void transpose(Floats r[16], float* out) {
 }
 
 inline void prefetch(const uint8_t*) {}
+inline void prefetch_far(const uint8_t*) {}
 inline void pause() {}
 
 #if defined(__x86_64__)

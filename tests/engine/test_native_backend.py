@@ -14,7 +14,7 @@ from native_fixtures import PACKED_FORMATS, RandomSource, make_batch, quantized,
 from inglenook.engine.errors import InternalEngineError, UnsupportedModelError
 from inglenook.engine.kv_cache import allocate_kv
 from inglenook.engine.models.decoder import Linear
-from inglenook.engine.models.spec import ModelSpec
+from inglenook.engine.models.spec import ModelSpec, RopeSpec
 from inglenook.engine.native_backend import NativeBackend, NativeModel, StepCancelledError, refusal
 from inglenook.engine.torch_backend import TORCH_BACKENDS, TorchOperations
 from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
@@ -88,7 +88,7 @@ class QuantizedOperations(TorchOperations):
         {"sliding_windows": (0, 40, 0)},
         {"sliding_windows": (24, 24, 24)},
         {"num_heads": 4, "num_kv_heads": 4, "head_size": 64, "qkv_bias": False, "tied_head": True},
-        {"num_heads": 8, "num_kv_heads": 1, "head_size": 32},
+        {"num_heads": 8, "num_kv_heads": 1, "head_size": 32, "rope": RopeSpec(theta=500.0, size=32)},
         {"attention_scale": 0.2},
     ],
 )
@@ -223,7 +223,7 @@ def test_a_cancelled_step_raises_and_the_next_one_runs(model: NativeModel) -> No
     assert torch.equal(run(model, IDS, [10]), expected)
 
 
-def test_the_second_load_maps_the_packed_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_load_reads_the_packed_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load(folder)
     expected = run(first, IDS, [9])
     first.close()
