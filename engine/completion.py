@@ -24,6 +24,7 @@ class Completion:
         seed: int,
         submitted: float,
         notices: tuple[str, ...],
+        left_out: tuple[int, ...],
     ) -> None:
         self.id = request_id
         self.choices = [generate(0)]
@@ -32,6 +33,7 @@ class Completion:
         self._seed = seed
         self._submitted = submitted
         self._notices = notices
+        self._left_out = left_out
         self._first: float | None = None
         self._last = submitted
 
@@ -71,5 +73,6 @@ class Completion:
             finish_reasons=reasons,
             drafted_tokens=sum(lookup.num_drafted for lookup in lookups),
             accepted_tokens=sum(lookup.num_accepted for lookup in lookups),
+            left_out=self._left_out,
             notices=self._notices,
         )

@@ -31,9 +31,9 @@ from inglenook.engine.messages import (
     Submit,
     UnloadModel,
 )
+from inglenook.engine.prompt import Prompt, make_prompt
 from inglenook.engine.request import Failed, Finished, LoadProgress, Unloaded
 from inglenook.engine.slot import Slot, cancelled, fail, finished_before_start
-from inglenook.engine.tokenizer.tokenizer import EncodedPrompt
 
 _IDLE_WAIT_S = 0.5
 _LONGEST_EMBEDDING_PAUSE_S = 1.0
@@ -56,7 +56,7 @@ class _Encoded:
     command: Submit | EmbedTexts
     submitted: float
     model: LoadedModel | LoadedEncoder
-    result: EncodedPrompt | EmbeddingJob | BaseException
+    result: Prompt | EmbeddingJob | BaseException
 
 
 class EngineCore:
@@ -213,7 +213,7 @@ class EngineCore:
         self._encoding[command.id] = command
 
         def work() -> None:
-            result: EncodedPrompt | EmbeddingJob | BaseException
+            result: Prompt | EmbeddingJob | BaseException
             try:
                 result = _encode(model, command)
             except BaseException as error:  # noqa: BLE001 - tokenizers panics are no Exceptions; reported
@@ -267,7 +267,7 @@ class EngineCore:
             slot.load_cancelled.set()
         for loader in self._loaders:
             loader.join(timeout=5)
-        self._tokenizing.shutdown(wait=False, cancel_futures=True)
+        self._tokenizing.shutdown(wait=True, cancel_futures=True)
         for slot in self._slots.values():
             self._encoding.update((command.id, command) for command in slot.pending)
             slot.empty()
@@ -279,18 +279,13 @@ class EngineCore:
                 self._report_failed_load(late)
 
 
-def _encode(model: LoadedModel | LoadedEncoder, command: Submit | EmbedTexts) -> EncodedPrompt | EmbeddingJob:
+def _encode(model: LoadedModel | LoadedEncoder, command: Submit | EmbedTexts) -> Prompt | EmbeddingJob:
     """Turn a request's text into token ids (on the tokenizing thread)."""
     if isinstance(command, EmbedTexts):
         assert isinstance(model, LoadedEncoder)
         return EmbeddingJob(model, *model.tokenize(command.texts))
     assert isinstance(model, LoadedModel)
-    request = command.request
-    if request.messages is not None:
-        return model.tokenizer.encode_chat(list(request.messages))
-    if request.prompt is not None:
-        return model.tokenizer.encode_text(request.prompt)
-    return EncodedPrompt(request.prompt_token_ids or (), "", ())
+    return make_prompt(command.request, model.tokenizer, model.spec.context_length)
 
 
 def _cancelled_before_start(command: Submit | EmbedTexts) -> Failed | Finished:

@@ -135,7 +135,8 @@ class Request:
     own chat template renders them. `prompt` is encoded as it is, as ordinary text. `prompt_token_ids` are used as
     they are. `priority` 0 is a person's turn; larger numbers wait for smaller ones (1 titles, 2 indexing). Cached
     prefixes are shared only between requests of the same `cache_salt`; `owner` names whose text this is (a
-    conversation, say), so that it can be forgotten.
+    conversation, say), so that it can be forgotten. `overflow` says what to do with a conversation that is too long
+    (see `context_overflow.py`); messages whose indices are `pinned` are never left out.
 
     Raises:
         InvalidRequestError: none or several kinds of prompt, or a message without role or content.
@@ -149,8 +150,11 @@ class Request:
     priority: int = 0
     cache_salt: str = ""
     owner: str = ""
+    overflow: Literal["refuse", "drop_oldest"] = "refuse"
+    pinned: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        _check("overflow", self.overflow, self.overflow in ("refuse", "drop_oldest"), "refuse or drop_oldest")
         _check("priority", self.priority, _is_int(self.priority) and 0 <= self.priority <= 9, "from 0 to 9")
         given = [n for n in ("messages", "prompt", "prompt_token_ids") if getattr(self, n) is not None]
         if len(given) != 1:
@@ -232,6 +236,7 @@ class Finished:
     finish_reasons: tuple[FinishReason, ...] = ()
     drafted_tokens: int = 0
     accepted_tokens: int = 0
+    left_out: tuple[int, ...] = ()
     notices: tuple[str, ...] = ()
 
 

@@ -25,11 +25,11 @@ from inglenook.engine.generation import Generation
 from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder
 from inglenook.engine.loaded_model import LoadedModel
 from inglenook.engine.messages import EmbedTexts, Emit, Submit
+from inglenook.engine.prompt import Prompt
 from inglenook.engine.request import Embedded, Failed, Finished, Request, SamplingParams
 from inglenook.engine.sequence import Chunk, Sequence, StepPlan
 from inglenook.engine.speculative.prompt_lookup import PromptLookup
 from inglenook.engine.step_cost import StepCost
-from inglenook.engine.tokenizer.tokenizer import EncodedPrompt
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Slot:
         self._cost = StepCost()
         self._emit = emit
 
-    def add(self, request_id: int, request: Request, prompt: EncodedPrompt, submitted: float) -> None:
+    def add(self, request_id: int, request: Request, prompt: Prompt, submitted: float) -> None:
         """Start a request whose prompt is encoded; `submitted` is its `time.perf_counter()`.
 
         Raises:
@@ -95,6 +95,7 @@ class Slot:
             seed=seed,
             submitted=submitted,
             notices=prompt.notices,
+            left_out=prompt.left_out,
         )
         self.num_prompt_tokens += len(token_ids)
         self.completions[request_id] = completion

@@ -1,0 +1,43 @@
+"""`Prompt`: a request's token ids, with what happened on the way to them; made on the tokenizing thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inglenook.engine.context_overflow import Message, fit_conversation, reply_reserve
+from inglenook.engine.request import Request
+from inglenook.engine.tokenizer.tokenizer import EncodedPrompt, Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Token ids, sentences for the user, and the indices of messages that were left out."""
+
+    token_ids: tuple[int, ...]
+    notices: tuple[str, ...] = ()
+    left_out: tuple[int, ...] = ()
+
+
+def make_prompt(request: Request, tokenizer: Tokenizer, context_length: int) -> Prompt:
+    """Encode a request's messages, text or ids.
+
+    Raises:
+        TemplateError: the model's template is missing, broken or refuses the messages.
+        InvalidRequestError: the text cannot be encoded.
+    """
+    if request.prompt_token_ids is not None:
+        return Prompt(request.prompt_token_ids)
+    if request.messages is None:
+        encoded = tokenizer.encode_text(request.prompt or "")
+        return Prompt(encoded.token_ids, encoded.notices)
+
+    def encode(messages: Sequence[Message]) -> EncodedPrompt:
+        return tokenizer.encode_chat(messages)
+
+    if request.overflow == "refuse":
+        encoded = encode(request.messages)
+        return Prompt(encoded.token_ids, encoded.notices)
+    limit = context_length - reply_reserve(request.sampling.max_tokens, context_length)
+    encoded, left_out = fit_conversation(request.messages, request.pinned, encode, limit)
+    return Prompt(encoded.token_ids, encoded.notices, left_out)
