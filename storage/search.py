@@ -106,6 +106,22 @@ class Search:
     ) -> list[int]:
         if not query or not versions:
             return []
+        # Looking up each match's version costs as much as ranking it, so the best are looked up first, which is
+        # enough unless most of them are out of scope.
+        best = self._db.rows(
+            f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rank, rowid LIMIT ?",
+            (query, 4 * depth),
+        )
+        allowed = {
+            row[0]
+            for row in self._db.rows(
+                "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?)) "
+                "AND version_id IN (SELECT value FROM json_each(?))",
+                (json.dumps([row[0] for row in best]), json.dumps(versions)),
+            )
+        }
+        if len(best) < 4 * depth or len(allowed) >= depth:
+            return [row[0] for row in best if row[0] in allowed][:depth]
         rows = self._db.rows(
             f"SELECT f.rowid FROM {table} f JOIN chunks c ON c.id = f.rowid WHERE {table} MATCH ? "
             "AND c.version_id IN (SELECT value FROM json_each(?)) ORDER BY f.rank, f.rowid LIMIT ?",
