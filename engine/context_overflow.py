@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from inglenook.engine.tokenizer.tokenizer import EncodedPrompt
 
 Message = Mapping[str, str]
-Encode = Callable[[Sequence[Message]], EncodedPrompt]
+Encode = Callable[[Sequence[int]], EncodedPrompt]  # of the messages with these indices
 
 _RESERVED_SHARE = 4  # without a limit of its own, a reply gets at least this part of the context
 
@@ -31,7 +31,8 @@ def fit_conversation(
     Returns the encoded prompt, and the indices of the messages left out. When even the last turn alone is too long,
     that is what is returned, for the length check to refuse with its numbers.
     """
-    prompt = encode(messages)
+    everything = range(len(messages))
+    prompt = encode(everything)
     turns = _droppable_turns(messages, pinned)
     if len(prompt.token_ids) <= prompt_limit or not turns:
         return prompt, ()
@@ -39,7 +40,7 @@ def fit_conversation(
     while True:
         count = (fewest + most) // 2
         left_out = tuple(index for turn in turns[:count] for index in turn)
-        prompt = encode([m for i, m in enumerate(messages) if i not in set(left_out)])
+        prompt = encode([index for index in everything if index not in left_out])
         if len(prompt.token_ids) <= prompt_limit:
             most = count
         else:

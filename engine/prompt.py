@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inglenook.engine.context_overflow import Message, fit_conversation, reply_reserve
+from inglenook.engine.context_overflow import fit_conversation, reply_reserve
 from inglenook.engine.request import Request
 from inglenook.engine.tokenizer.tokenizer import EncodedPrompt, Tokenizer
 
@@ -32,12 +32,15 @@ def make_prompt(request: Request, tokenizer: Tokenizer, context_length: int) -> 
         encoded = tokenizer.encode_text(request.prompt or "")
         return Prompt(encoded.token_ids, encoded.notices)
 
-    def encode(messages: Sequence[Message]) -> EncodedPrompt:
-        return tokenizer.encode_chat(messages)
+    messages, replies = request.messages, request.reply_token_ids
+
+    def encode(kept: Sequence[int]) -> EncodedPrompt:
+        ids = {new: replies[old] for new, old in enumerate(kept) if old in replies}
+        return tokenizer.encode_chat([messages[index] for index in kept], ids)
 
     if request.overflow == "refuse":
-        encoded = encode(request.messages)
+        encoded = encode(range(len(messages)))
         return Prompt(encoded.token_ids, encoded.notices)
     limit = context_length - reply_reserve(request.sampling.max_tokens, context_length)
-    encoded, left_out = fit_conversation(request.messages, request.pinned, encode, limit)
+    encoded, left_out = fit_conversation(messages, request.pinned, encode, limit)
     return Prompt(encoded.token_ids, encoded.notices, left_out)

@@ -136,7 +136,9 @@ class Request:
     they are. `priority` 0 is a person's turn; larger numbers wait for smaller ones (1 titles, 2 indexing). Cached
     prefixes are shared only between requests of the same `cache_salt`; `owner` names whose text this is (a
     conversation, say), so that it can be forgotten. `overflow` says what to do with a conversation that is too long
-    (see `context_overflow.py`); messages whose indices are `pinned` are never left out.
+    (see `context_overflow.py`); messages whose indices are `pinned` are never left out. `reply_token_ids` maps the
+    indices of earlier replies to the token ids that they were made of, so that the cache still fits them: text does
+    not always encode to the ids it came from. Ids that do not give exactly their message's text are not used.
 
     Raises:
         InvalidRequestError: none or several kinds of prompt, or a message without role or content.
@@ -152,6 +154,7 @@ class Request:
     owner: str = ""
     overflow: Literal["refuse", "drop_oldest"] = "refuse"
     pinned: tuple[int, ...] = ()
+    reply_token_ids: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check("overflow", self.overflow, self.overflow in ("refuse", "drop_oldest"), "refuse or drop_oldest")

@@ -31,11 +31,16 @@ Messages = list[dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class RenderedChat:
-    """A prompt: its text, the same text with what people wrote shielded (see `added_tokens`), notices for the user."""
+    """A prompt: its text, the same text with what people wrote shielded (see `added_tokens`), notices for the user.
+
+    `cores` has, for each message, where its content stands in the text without the white space around it; it is empty
+    where that is not known.
+    """
 
     text: str
     shielded: str
     notices: tuple[str, ...] = ()
+    cores: tuple[tuple[int, int], ...] = ()
 
 
 class ChatTemplate:
@@ -184,16 +189,24 @@ class _Disguise:
             mark == (self._begin if i % 2 == 0 else self._end)
             for i, mark in enumerate(re.findall(f"[{self._begin}{self._end}]", rendered))
         ) and rendered.count(self._begin) == rendered.count(self._end)
+        cores: list[tuple[int, int]] = []
+        length = 0
         for part, is_inside in self._parts(rendered):
             original = part.translate(self._original)
             text.append(original)
+            length += len(original)
             if is_inside and is_balanced:
                 shielded.append(shield(original))
+                cores.append((length - len(original), length))
             else:
                 shielded.append(
                     "".join(shield(o) if o != p else o for o, p in zip(original, part, strict=True))
                 )
-        return _Restored("".join(text), "".join(shielded), (), has_first)
+        whole = "".join(text)
+        contents = [message["content"].strip() for message in self._messages]
+        if [whole[start:end] for start, end in cores] != contents:
+            cores = []
+        return _Restored(whole, "".join(shielded), (), tuple(cores), has_first)
 
     def _parts(self, rendered: str) -> Iterator[tuple[str, bool]]:
         """The text between marks, and whether the last mark was one that begins."""

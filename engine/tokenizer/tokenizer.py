@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from inglenook.engine.errors import InvalidRequestError, TemplateError
 from inglenook.engine.tokenizer.added_tokens import shield
-from inglenook.engine.tokenizer.chat_template import ChatTemplate, well_formed
+from inglenook.engine.tokenizer.chat_template import ChatTemplate, RenderedChat, well_formed
 from inglenook.engine.tokenizer.detokenizer import Detokenizer
 from inglenook.engine.tokenizer.folder_vocabulary import vocabulary_from_folder
 from inglenook.engine.tokenizer.gguf_vocabulary import vocabulary_from_gguf
@@ -34,6 +34,15 @@ class EncodedPrompt:
     token_ids: tuple[int, ...]
     text: str
     notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownIds:
+    """A part of a rendered text with the ids it was made of."""
+
+    start: int
+    end: int
+    token_ids: tuple[int, ...]
 
 
 class Tokenizer:
@@ -112,8 +121,15 @@ class Tokenizer:
         text = well_formed(text)
         return EncodedPrompt(self._with_bos(self._encode(text, shield(text))), text, self._left_out(text))
 
-    def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> EncodedPrompt:
+    def encode_chat(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        reply_token_ids: Mapping[int, Sequence[int]] | None = None,
+    ) -> EncodedPrompt:
         """Render messages ("role", "content") with the model's chat template, up to the reply's start, and encode.
+
+        `reply_token_ids` has, for messages that this model wrote, the ids they were made of; they are used where they
+        give exactly the message's text and the template leaves that text as it is.
 
         Raises:
             TemplateError: there is no template, or it cannot be used; the message says what to do.
@@ -122,7 +138,8 @@ class Tokenizer:
         if not messages:
             raise InvalidRequestError("messages must hold at least one message, got 0.")
         rendered = self._chat_template.render([dict(message) for message in messages])
-        token_ids = self._encode(rendered.text, rendered.shielded)
+        known = self._known_ids(rendered, messages, reply_token_ids or {})
+        token_ids = self._encode(rendered.text, rendered.shielded, known)
         return EncodedPrompt(
             self._with_bos(token_ids), rendered.text, (*rendered.notices, *self._left_out(rendered.text))
         )
@@ -168,17 +185,51 @@ class Tokenizer:
     def _added_ids(self, text: str) -> list[int]:
         return [p.token_id for p in self._vocabulary.added.split(text, text) if p.token_id is not None]
 
-    def _encode(self, text: str, shielded: str) -> list[int]:
+    def _known_ids(
+        self,
+        rendered: RenderedChat,
+        messages: Sequence[Mapping[str, str]],
+        replies: Mapping[int, Sequence[int]],
+    ) -> list[_KnownIds]:
+        """The parts of a rendered text whose ids are known, in order."""
+        known = []
+        for index, token_ids in sorted(replies.items()):
+            if not (0 <= index < len(rendered.cores) and index < len(messages)):
+                continue
+            content = messages[index]["content"]
+            start = rendered.cores[index][0] - (len(content) - len(content.lstrip()))
+            end = start + len(content)
+            detokenizer = self.detokenizer(is_chat=True)
+            decoded = "".join(map(detokenizer.feed, token_ids)) + detokenizer.flush()
+            if content and start >= 0 and rendered.text[start:end] == content == decoded:
+                known.append(_KnownIds(start, end, tuple(token_ids)))
+        return known
+
+    def _encode(self, text: str, shielded: str, known: Sequence[_KnownIds] = ()) -> list[int]:
         vocabulary = self._vocabulary
         token_ids: list[int] = []
         for piece in vocabulary.added.split(text, shielded):
             if piece.token_id is not None:
                 token_ids.append(piece.token_id)
                 continue
-            opens = piece.opens if vocabulary.prefix == "gaps" else piece.start == 0
-            encoder = vocabulary.first if opens else vocabulary.rest
-            with rust_guard("encode this text"):
-                token_ids += encoder.encode(text[piece.start : piece.end], add_special_tokens=False).ids
+            start = piece.start
+            for part in known:
+                if piece.start <= part.start and part.end <= piece.end:
+                    token_ids += self._encode_part(
+                        text, start, part.start, opens=piece.opens and start == piece.start
+                    )
+                    token_ids += part.token_ids
+                    start = part.end
+            token_ids += self._encode_part(text, start, piece.end, opens=piece.opens and start == piece.start)
+        return token_ids
+
+    def _encode_part(self, text: str, start: int, end: int, *, opens: bool) -> list[int]:
+        """Encode ordinary text; `opens` when it stands at the beginning or after an added token."""
+        vocabulary = self._vocabulary
+        is_first = opens if vocabulary.prefix == "gaps" else start == 0
+        encoder = vocabulary.first if is_first else vocabulary.rest
+        with rust_guard("encode this text"):
+            token_ids: list[int] = encoder.encode(text[start:end], add_special_tokens=False).ids
         return token_ids
 
     def _with_bos(self, token_ids: list[int]) -> tuple[int, ...]:

@@ -12,8 +12,12 @@ from inglenook.engine.tokenizer.tokenizer import EncodedPrompt
 T = 30.0
 
 
-def encode(messages):
+def encoded(messages):
     return EncodedPrompt(tuple(range(sum(len(m["content"]) + 2 for m in messages))), "")
+
+
+def fit(messages, pinned, limit):
+    return fit_conversation(messages, pinned, lambda kept: encoded([messages[i] for i in kept]), limit)
 
 
 def conversation(*lengths, system=0):
@@ -23,11 +27,11 @@ def conversation(*lengths, system=0):
 
 
 def test_a_conversation_that_fits_stays_whole():
-    assert fit_conversation(conversation(5, 5, 5), (), encode, 21)[1] == ()
+    assert fit(conversation(5, 5, 5), (), 21)[1] == ()
 
 
 def test_whole_turns_go_oldest_first_and_no_more_than_needed():
-    prompt, left_out = fit_conversation(conversation(8, 8, 8, 8, 8), (), encode, 30)
+    prompt, left_out = fit(conversation(8, 8, 8, 8, 8), (), 30)
 
     assert left_out == (0, 1)
     assert len(prompt.token_ids) == 30
@@ -36,8 +40,8 @@ def test_whole_turns_go_oldest_first_and_no_more_than_needed():
 def test_system_and_pinned_turns_and_the_last_turn_stay():
     messages = conversation(8, 8, 8, 8, 8, system=8)
 
-    assert fit_conversation(messages, {2}, encode, 30)[1] == (3, 4)
-    assert fit_conversation(messages, {2}, encode, 1)[1] == (3, 4)
+    assert fit(messages, {2}, 30)[1] == (3, 4)
+    assert fit(messages, {2}, 1)[1] == (3, 4)
 
 
 @given(
@@ -48,16 +52,16 @@ def test_system_and_pinned_turns_and_the_last_turn_stay():
 def test_the_fewest_oldest_turns_are_left_out(lengths, system, limit):
     messages = conversation(*lengths, system=system)
 
-    prompt, left_out = fit_conversation(messages, (), encode, limit)
+    prompt, left_out = fit(messages, (), limit)
 
     kept = [m for i, m in enumerate(messages) if i not in left_out]
-    assert prompt == encode(kept)
+    assert prompt == encoded(kept)
     assert messages[-1] in kept
     assert list(left_out) == sorted(left_out)
     if left_out:
         last_turn = max(i for i in left_out if messages[i]["role"] == "user" or i == left_out[0])
         one_more = [m for i, m in enumerate(messages) if i not in left_out or i >= last_turn]
-        assert len(encode(one_more).token_ids) > limit
+        assert len(encoded(one_more).token_ids) > limit
 
 
 def test_a_reply_without_a_limit_gets_a_quarter_of_the_context_up_to_1024():

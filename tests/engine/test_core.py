@@ -374,3 +374,34 @@ def test_a_prompt_asked_again_is_found_in_the_cache_and_answered_alike(tiny):
     assert warm.token_ids == cold.token_ids
     assert forked.finished.cached_tokens > 40
     assert forked.token_ids == fresh.token_ids
+
+
+def chat(*turns, **params):
+    roles = ("user", "assistant")
+    messages = tuple({"role": roles[i % 2], "content": text} for i, text in enumerate(turns))
+    return Request(
+        messages=messages,
+        sampling=SamplingParams(temperature=0, max_tokens=30, ignore_eos=True),
+        **params,
+    )
+
+
+def test_a_follow_up_finds_the_whole_history_in_the_cache(tiny):
+    with EngineClient.in_process() as client:
+        client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).result(T)
+        first = client.submit(chat("hello there")).result(T)
+        history = first.finished.prompt_tokens + len(first.token_ids)
+        follow = chat("hello there", first.text, "and then?", reply_token_ids={1: first.token_ids})
+        second = client.submit(follow).result(T)
+        edited = client.submit(chat("hello there", first.text + "!", "and then?")).result(T)
+
+    assert second.finished.cached_tokens >= history - 1
+    assert edited.finished.cached_tokens <= history
+    assert second.finished.prompt_tokens > history
+
+
+def test_ids_that_are_not_the_messages_own_are_not_used(loaded):
+    asked = ("hello", "an answer", "more?")
+    want = ids(loaded, chat(*asked))
+
+    assert ids(loaded, chat(*asked, reply_token_ids={1: (50, 51, 52), 0: (1,), 7: (9,)})) == want
