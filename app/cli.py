@@ -21,12 +21,8 @@ from inglenook.app.ask_command import add_ask
 from inglenook.app.doctor_command import add_doctor
 from inglenook.app.errors import AppError, UsageError
 from inglenook.app.models_command import add_models
-from inglenook.app.paths import user_folders
 from inglenook.app.terminal import harmless
 from inglenook.engine.errors import ContextLengthError, EngineError, InvalidRequestError
-from inglenook.engine.memory import memory_state
-from inglenook.engine.model_catalogue import STARTER_CHAT
-from inglenook.engine.model_library import ModelLibrary
 
 _FAILED, _USAGE, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 1, 2, 130, 141, 143
 # Names of the engine's parameters as the options that set them.
@@ -73,10 +69,11 @@ def build_parser() -> argparse.ArgumentParser:
     """Make the parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="inglenook",
-        description="Private local inference: a language model and your documents, on your own computer.",
+        description="Private local inference: a language model and your documents, on your own computer. "
+        "Without a command, the window opens.",
         allow_abbrev=False,
     )
-    parser.set_defaults(run=_what_next)
+    parser.set_defaults(run=_open_window)
     parser.add_argument("--version", action="version", version=f"inglenook {version('inglenook')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     add_ask(commands)
@@ -85,20 +82,11 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _what_next(_options: argparse.Namespace) -> int:
-    """Say what a person can do now; the window will take this place."""
-    model = ModelLibrary(user_folders().models).preferred("chat", memory_state().free_bytes)
-    if model is None:
-        print("Inglenook answers questions with a language model on this computer. It needs a model first:\n")
-        print(f"  inglenook models get {STARTER_CHAT}    a small one (98 MB) for trying out")
-        print("  inglenook models list                what else there is, and what fits in memory")
-        print("  inglenook models import PATH         a .gguf file or safetensors folder that you have")
-    else:
-        print(f"Inglenook is ready to answer with {model.name}:\n")
-        print('  inglenook ask "What is the capital of France?"')
-        print("  inglenook models list                other models")
-    print("\n'inglenook doctor' shows what this computer offers, 'inglenook --help' all commands.")
-    return 0
+def _open_window(_options: argparse.Namespace) -> int:
+    """Without a command, the window."""
+    from inglenook.app.window_start import run_window
+
+    return run_window()
 
 
 def _prepare_streams() -> None:

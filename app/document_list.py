@@ -42,7 +42,7 @@ from inglenook.app.plain_label import PlainLabel, button, plain_tooltip
 from inglenook.app.rich_text import label
 from inglenook.app.theme import Theme
 
-DocumentState = Literal["queued", "reading", "embedding", "ready", "failed"]
+DocumentState = Literal["queued", "reading", "ready", "failed"]
 _NO_PARENT = QModelIndex()
 
 
@@ -50,8 +50,7 @@ _NO_PARENT = QModelIndex()
 class DocumentEntry:
     """A document as its row shows it.
 
-    While reading, `done` of `total` are pages (0 of 0: not known yet); while embedding, passages. `problem` is the
-    sentence of a failure, or what a searchable document lacks ("no text on 3 of 3 pages").
+    While reading, `done` of `total` are pages (0 of 0: not known yet). `problem` is the sentence of a failure, or what a searchable document lacks ("no text on 3 of 3 pages").
     """
 
     id: int
@@ -67,7 +66,7 @@ class DocumentEntry:
     @property
     def is_busy(self) -> bool:
         """Whether there is work in sight for it."""
-        return self.state in ("queued", "reading", "embedding")
+        return self.state in ("queued", "reading")
 
 
 class DocumentListModel(QAbstractListModel):
@@ -109,8 +108,6 @@ class DocumentListModel(QAbstractListModel):
             if not entry.total:
                 return self.tr("Reading…")
             return self.tr("Reading page {0} of {1}").format(min(entry.done + 1, entry.total), entry.total)
-        if entry.state == "embedding":
-            return self.tr("Searchable, {0} of {1} passages embedded").format(entry.done, entry.total)
         if entry.problem:
             return entry.problem
         if entry.num_pages > 1:
@@ -190,6 +187,8 @@ class DocumentList(QWidget):
             look="small",
         )
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeading)
+        self._embedding = PlainLabel(look="small")
+        self._embedding.hide()
         self._stack = QStackedLayout()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._empty)
@@ -200,6 +199,7 @@ class DocumentList(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(heading)
         layout.addLayout(self._stack, 1)
+        layout.addWidget(self._embedding)
         layout.addWidget(self.retry_button)
         self.model.ticked.connect(self.ticked)
         self.view.selectionModel().currentChanged.connect(self._show_button)
@@ -228,8 +228,14 @@ class DocumentList(QWidget):
         )
         self._heading.setText(words)
 
+    def set_embedding(self, done: int, total: int) -> None:
+        """Say how many passages can be found by meaning; nothing once all can."""
+        self._embedding.setText(self.tr("Searchable; {0} of {1} passages embedded").format(done, total))
+        self._embedding.setVisible(done < total)
+
     def _restyle(self) -> None:
         px = self._theme.px
+        self._embedding.setContentsMargins(px(10), px(2), px(10), 0)
         self.add_button.setIcon(icon("plus", self._theme.colours.muted))
         self.add_button.setIconSize(QSize(px(16), px(16)))
         self._heading.setContentsMargins(px(10), 0, 0, 0)
@@ -270,7 +276,7 @@ class DocumentList(QWidget):
             return
         self.view.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
         menu = QMenu(self)
-        menu.addAction(self.tr("Show"), self._open).setEnabled(entry.state in ("ready", "embedding"))
+        menu.addAction(self.tr("Show"), self._open).setEnabled(entry.state == "ready")
         if entry.state == "failed":
             menu.addAction(self.tr("Try again"), self._retry)
         if entry.state in ("queued", "reading"):

@@ -16,6 +16,7 @@ from PySide6.QtGui import (
     QDragLeaveEvent,
     QDropEvent,
     QKeyEvent,
+    QPaintEvent,
     QResizeEvent,
     QShortcut,
 )
@@ -50,17 +51,19 @@ _STATE_VERSION = 1
 class MainWindow(QMainWindow):
     """All panes of the program.
 
-    Signals: `files_dropped(paths)` anywhere in the window; `closing()` before it closes;
+    Signals: `files_dropped(paths)` anywhere in the window; `closing()` before it closes; `painted()` once, after the first paint;
     `action_triggered(name)` for the actions that are not the window's own.
     """
 
     files_dropped = Signal(list)
     closing = Signal()
+    painted = Signal()
     action_triggered = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.theme = theme
+        self._is_painted = False
         self.setObjectName("main_window")
         self.setWindowTitle("Inglenook")
         self.setAcceptDrops(True)
@@ -200,6 +203,12 @@ class MainWindow(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._overlay.setGeometry(self.rect())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self._is_painted:
+            self._is_painted = True
+            QTimer.singleShot(0, self, self.painted.emit)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

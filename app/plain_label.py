@@ -10,7 +10,7 @@ import html
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
 
 from inglenook.app.rich_text import displayable, label
@@ -93,6 +93,34 @@ class ElidedLabel(QWidget):
             shown = self.fontMetrics().elidedText(self._text, Qt.TextElideMode.ElideRight, self.width())
             side = Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter
             painter.drawText(self.rect(), side, shown)
+
+
+class ElidedButton(QPushButton):
+    """A button whose text is shortened to the room there is; its accessible name has all of it."""
+
+    def __init__(self, text: str, name: str) -> None:
+        super().__init__()
+        self._whole = ""
+        self.setObjectName(name)
+        self.setAutoDefault(False)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.set_whole_text(text)
+
+    def set_whole_text(self, text: str) -> None:
+        """Show another text."""
+        self._whole = label(text)
+        self.setAccessibleName(self._whole)
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        room = self.width() - self.iconSize().width() - 3 * self.fontMetrics().averageCharWidth() - 24
+        shown = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, max(40, room))
+        self.setText(shown.replace("&", "&&"))
 
 
 def button(text: str, name: str = "plain_button", *, tip: str = "", accessible_name: str = "") -> QPushButton:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSplitter, QToolButton, QVBoxLayout, 
 from inglenook.app.conversation_list import ConversationList
 from inglenook.app.document_list import DocumentList
 from inglenook.app.icons import icon
-from inglenook.app.plain_label import PlainLabel, button, plain_button_text, plain_tooltip
+from inglenook.app.plain_label import ElidedButton, PlainLabel, button, plain_tooltip
 from inglenook.app.theme import Theme
 
 
@@ -36,7 +36,7 @@ class Sidebar(QWidget):
         self._lists.addWidget(self.documents)
         self._lists.setStretchFactor(0, 3)
         self._lists.setStretchFactor(1, 2)
-        self.models_button = button(self.tr("Models"), "side_button", tip=self.tr("Models (Ctrl+L)"))
+        self.models_button = ElidedButton(self.tr("Models"), "side_button")
         self.models_button.clicked.connect(self.models_requested)
         self.menu_button = QToolButton()
         self.menu_button.setObjectName("icon_button")
@@ -57,9 +57,7 @@ class Sidebar(QWidget):
 
     def set_model(self, words: str) -> None:
         """Say on the models' button which model answers, or that there is none."""
-        self.models_button.setText(self.models_button.fontMetrics().elidedText(
-            plain_button_text(words), Qt.TextElideMode.ElideRight, max(80, self.models_button.width() - self._theme.px(52))
-        ))  # fmt: skip
+        self.models_button.set_whole_text(words)
         self.models_button.setAccessibleName(self.tr("Models: {0}").format(words))
         self.models_button.setToolTip(plain_tooltip(self.tr("{0} — models (Ctrl+L)").format(words)))
 

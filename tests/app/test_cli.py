@@ -22,9 +22,14 @@ def _signals_and_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         signal.signal(number, handler)
 
 
-def test_without_arguments_the_next_step_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run([]) == 0
-    assert "inglenook models get smollm2-135m" in capsys.readouterr().out
+def test_without_a_screen_the_window_is_refused_in_a_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+
+    assert run([]) == 1
+    assert "There is no screen here" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
