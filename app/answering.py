@@ -335,7 +335,7 @@ class Answering(QObject):
         # Overlap with many passages takes long enough to be felt in the window.
         self._tasks.work(
             "citations",
-            lambda _task: citations.attach(ending.text, candidates),
+            lambda _task: citations.attach(ending.text, candidates, turn.saved.question.text),
             lambda sources: self._write_ending(turn, ending, turn.given(sources)),
             lambda _error: self._write_ending(turn, ending, []),
         )
@@ -405,4 +405,5 @@ class _Turn:
 
 def _end_now(db: Database, *, turn: _Turn, ending: Ending) -> None:
     """Attach sources and save at once, for the end of the program."""
-    end_turn(db, turn.reply_id, ending, turn.given(citations.attach(ending.text, turn.evidence.candidates)))
+    sources = citations.attach(ending.text, turn.evidence.candidates, turn.saved.question.text)
+    end_turn(db, turn.reply_id, ending, turn.given(sources))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from inglenook.app.errors import AppError, UsageError
@@ -47,6 +48,14 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         metavar="NAME|PATH",
         help="a model of the library, a .gguf file or a safetensors folder "
         "(default: the largest chat model of the library that fits in memory)",
+    )
+    parser.add_argument(
+        "--document",
+        action="append",
+        metavar="FILE",
+        default=[],
+        type=Path,
+        help="answer from this PDF, Markdown or text file, or from those in this folder, and say where; repeatable",
     )
     parser.add_argument("--system", metavar="TEXT", help="what the model is told before the question")
     parser.add_argument(
@@ -122,19 +131,24 @@ def run_ask(options: argparse.Namespace) -> int:
     )
     name, path = _find_model(options.model)
     make_client = EngineClient.child if options.home == "child" else EngineClient.in_process
+    if options.document:
+        # Imported here because a plain question needs neither storage nor parsers.
+        from inglenook.app.ask_documents import answer_from_documents
+
+        return answer_from_documents(options, request, load_options, (name, path), make_client)
     with StatusLine() as status, make_client() as client:
-        loaded = _wait_for_model(client.load(path, options=load_options), name, status)
+        loaded = wait_for_model(client.load(path, options=load_options), name, status)
         handle = client.submit(request)
         try:
-            finished = _stream(handle, status, quiet=options.json)
+            finished = stream(handle, status, quiet=options.json)
         except EngineError as error:
             if options.json:
-                _print_json({"text": handle.text(), "finish_reason": "error", "error": str(error)})
+                print_json({"text": handle.text(), "finish_reason": "error", "error": str(error)})
             raise
         finally:
             handle.cancel()
     if options.json:
-        _print_json(_answer(handle.text(), finished, name, loaded.backend))
+        print_json(answer_record(handle.text(), finished, name, loaded.backend))
     return 0
 
 
@@ -207,7 +221,8 @@ def _is_path(given: str) -> bool:
     return "/" in given or given.startswith("~") or Path(given).exists()
 
 
-def _wait_for_model(load: Handle[Loaded], name: str, status: StatusLine) -> Loaded:
+def wait_for_model(load: Handle[Loaded], name: str, status: StatusLine) -> Loaded:
+    """Wait until a model stands, showing how far it is."""
     status.bytes("Starting the engine", 0, 0)
     for event in load.events():
         if isinstance(event, LoadProgress):
@@ -219,7 +234,7 @@ def _wait_for_model(load: Handle[Loaded], name: str, status: StatusLine) -> Load
     return loaded
 
 
-def _stream(handle: Handle[Reply], status: StatusLine, *, quiet: bool) -> Finished:
+def stream(handle: Handle[Reply], status: StatusLine, *, quiet: bool) -> Finished:
     """Write the reply as it comes; with `quiet`, only wait for it."""
     ends_with_newline = True
     try:
@@ -240,7 +255,10 @@ def _stream(handle: Handle[Reply], status: StatusLine, *, quiet: bool) -> Finish
     raise AssertionError("a request ended without Finished or Failed")
 
 
-def _answer(text: str, finished: Finished, model: str, backend: str) -> dict[str, object]:
+def answer_record(
+    text: str, finished: Finished, model: str, backend: str, sources: Sequence[dict[str, object]] = ()
+) -> dict[str, object]:
+    """Return the whole answer as `--json` prints it."""
     return {
         "text": text,
         "finish_reason": finished.finish_reason,
@@ -249,12 +267,13 @@ def _answer(text: str, finished: Finished, model: str, backend: str) -> dict[str
         "completion_tokens": finished.completion_tokens,
         "ttft_s": finished.ttft_s,
         "tpot_s": finished.tpot_s,
-        "sources": [],
+        "sources": list(sources),
         "model": model,
         "backend": backend,
         "seed": finished.seed,
     }
 
 
-def _print_json(value: dict[str, object]) -> None:
+def print_json(value: dict[str, object]) -> None:
+    """Print one JSON object in which no character can move the cursor."""
     print(harmless_json(json.dumps(value, ensure_ascii=False)))

@@ -1,8 +1,8 @@
 """Which passage each sentence of a reply rests on, found by overlap and checked in code.
 
-A small model is not asked for tags: after it has answered, each sentence gets the passages that share its words, best
-retrieved first among equals, and as quote the stretch of them that holds what the sentence claims. A citation is
-verified when every number, name and quotation of its sentence stands in the quotes; the check needs only the reply and
+A small model is not asked for tags: after it has answered, each sentence gets the passages that share its words. Among
+several the one wins that holds more of what the sentence claims and of what the question asked about, then the one
+retrieved first. The quote is the stretch of the passage that holds the claims. A citation is verified when every number, name and quotation of its sentence stands in the quotes; the check needs only the reply and
 the stored quotes, so it is made again whenever they are shown. Pure functions.
 """
 
@@ -20,7 +20,8 @@ MIN_COVERAGE = 0.5
 MAX_PASSAGES_PER_SENTENCE = 3
 MAX_SENTENCES = 500
 
-_MIN_TERMS = 1
+# A claim counts 1; all that a passage can hold of the question counts 2.
+_WEIGHT_OF_QUESTION = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +33,22 @@ class ShownCitation:
     is_verified: bool
 
 
-def attach(reply: str, passages: Sequence[Hit]) -> list[NewSource]:
+def attach(reply: str, passages: Sequence[Hit], question: str = "") -> list[NewSource]:
     """Return the sources of a reply: one for each sentence and passage it rests on, then the passages left over.
 
-    `passages` are what the model was given or could have read, best first. What no sentence rests on is kept as a
-    source that is not cited.
+    "It weighs 34 kg." is read as an answer to its `question`: a page that has the number but speaks of something
+    else comes after the page that was asked about. `passages` are what the model was given or could have read, best
+    first. What no sentence rests on is kept as a source that is not cited.
     """
     texts = [hit.chunk.text for hit in passages]
     words = [terms(f"{text} {hit.chunk.context}") for text, hit in zip(texts, passages, strict=True)]
+    asked = _coverages(terms(question), words)
+    most = max(asked, default=0.0) or 1.0
+    asked = [coverage / most for coverage in asked]
     cited: list[NewSource] = []
     used: set[int] = set()
     for start, end in list(split_sentences(reply, 0, len(reply)))[:MAX_SENTENCES]:
-        for index in _supporting(reply[start:end], texts, words):
+        for index in _supporting(reply[start:end], texts, words, asked):
             used.add(index)
             cited.append(_citation(passages[index], reply[start:end], (start, end)))
     rest = [as_source(hit) for index, hit in enumerate(passages) if index not in used]
@@ -102,32 +107,38 @@ def is_supported(sentence: str, text: str) -> bool:
     return missing_claims(claims_of(sentence), text).count == 0
 
 
-def _supporting(sentence: str, texts: Sequence[str], words: Sequence[set[str]]) -> list[int]:
+def _supporting(
+    sentence: str, texts: Sequence[str], words: Sequence[set[str]], asked: Sequence[float]
+) -> list[int]:
     """Return the passages that support a sentence: the best, then those that hold what it lacks."""
     wanted = terms(sentence)
-    if len(wanted) < _MIN_TERMS or not texts:
+    if not wanted:
         return []
-    # A word that every passage has says little about which it is.
-    weights = {term: 1.0 / (1 + sum(term in w for w in words)) for term in wanted}
-    # What none has counts fully against all alike.
-    total = sum(weights.values())
-    coverage = [sum(weights[term] for term in wanted & w) / total for w in words]
-    plain = [len(wanted & w) / len(wanted) for w in words]
+    coverages = [
+        max(len(wanted & w) / len(wanted), weighted)
+        for w, weighted in zip(words, _coverages(wanted, words), strict=True)
+    ]
+    possible = [i for i, coverage in enumerate(coverages) if coverage >= MIN_COVERAGE]
     missing = claims_of(sentence)
     chosen: list[int] = []
-    while len(chosen) < MAX_PASSAGES_PER_SENTENCE:
-        candidates = [
-            (missing.count - missing_claims(missing, texts[i]).count, max(plain[i], coverage[i]), -i)
-            for i in range(len(texts))
-            if i not in chosen and max(plain[i], coverage[i]) >= MIN_COVERAGE
-        ]
-        if not candidates or (chosen and max(candidates)[0] == 0):
+    while possible and len(chosen) < MAX_PASSAGES_PER_SENTENCE:
+        held = {i: missing.count - missing_claims(missing, texts[i]).count for i in possible}
+        best = max(possible, key=lambda i: (held[i] + _WEIGHT_OF_QUESTION * asked[i], coverages[i], -i))
+        if chosen and not held[best]:
             break
-        chosen.append(-max(candidates)[2])
-        missing = missing_claims(missing, texts[chosen[-1]])
+        chosen.append(best)
+        possible.remove(best)
+        missing = missing_claims(missing, texts[best])
         if missing.count == 0:
             break
     return chosen
+
+
+def _coverages(wanted: set[str], words: Sequence[set[str]]) -> list[float]:
+    """Return how much of some words each passage holds; a word that many hold says little about which it is."""
+    weights = {term: 1.0 / (1 + sum(term in w for w in words)) for term in wanted}
+    total = sum(weights.values())
+    return [sum(weights[term] for term in wanted & w) / total if total else 0.0 for w in words]
 
 
 def _citation(hit: Hit, sentence: str, answer_range: tuple[int, int]) -> NewSource:

@@ -52,6 +52,10 @@ class StatusLine:
         part = f" {100 * done // total} % of {format_bytes(total)}" if total else " ..."
         self._show(f"{what}{part}")
 
+    def count(self, what: str, done: int, total: int) -> None:
+        """Show how many of how many are done."""
+        self._show(f"{what} {done:,} of {total:,}")
+
     def notice(self, sentence: str) -> None:
         """Leave a sentence on a line of its own."""
         self.clear()

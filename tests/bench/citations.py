@@ -1,0 +1,190 @@
+"""How often the right page is cited: a generated PDF with one invented fact a page, one question a page.
+
+Without a model the closest passage stands for the answer, which measures parsing, keyword search and citing alone;
+`--with-model N` also has a real model answer N of the questions through the command line. The last line is one JSON
+object.
+
+    python tests/bench/citations.py --json
+    python tests/bench/citations.py --with-model 5 --model PATH
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import random
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from inglenook.app.ask_documents import AskedDocuments, chosen_sources, source_record
+from inglenook.app.cli import run
+from inglenook.app.terminal import StatusLine
+
+NUM_PAGES = 200
+
+_SYLLABLES = "ba be bo da de do fa fi go ka ki lo ma mi na no pa ri ro sa su ta te vo za zi".split()  # noqa: SIM905
+_THINGS = ("tower", "bridge", "lighthouse", "granary", "clock", "ferry", "mill", "archive", "canal", "bell")
+_FACTS = (
+    ("The {thing} of {name} is {number} metres high.", "How high is the {thing} of {name}?"),
+    (
+        "In {name}, {number} people look after the {thing}.",
+        "How many people look after the {thing} in {name}?",
+    ),
+    ("{person} built the {thing} of {name} in {year}.", "Who built the {thing} of {name}?"),
+    (
+        "The {thing} of {name} has been closed since {year}.",
+        "Since when has the {thing} of {name} been closed?",
+    ),
+    (
+        "Repairs to the {thing} of {name} cost {number} crowns.",
+        "What did repairs to the {thing} of {name} cost?",
+    ),
+)
+_FILLER = (
+    "This survey was made over several summers, and its results are given page by page.",
+    "Where two records disagree, the older one has been followed unless there is a reason not to.",
+    "The measures were taken with the same instruments throughout, and checked by a second party.",
+    "Readers who know the region will find that some spellings differ from those in common use.",
+    "A note on the weather: most visits fell on dry days, which makes the figures comparable.",
+    "Nothing on this page depends on what is said elsewhere, so it may be read on its own.",
+)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One page's sentence and the question that it answers."""
+
+    sentence: str
+    question: str
+
+
+def invent_facts(count: int, seed: int = 0) -> list[Fact]:
+    """Invent facts about places that do not exist; every name is used once."""
+    rng = random.Random(seed)
+    names: dict[str, None] = {}
+    while len(names) < 2 * count:
+        names.setdefault("".join(rng.choices(_SYLLABLES, k=rng.randint(3, 4))).capitalize())
+    places, people = list(names)[:count], list(names)[count:]
+    facts = []
+    for index, (place, person) in enumerate(zip(places, people, strict=True)):
+        sentence, question = _FACTS[index % len(_FACTS)]
+        values = {
+            "thing": rng.choice(_THINGS),
+            "name": place,
+            "person": person,
+            "number": rng.randint(11, 9999),
+            "year": rng.randint(1700, 1999),
+        }
+        facts.append(Fact(sentence.format(**values), question.format(**values)))
+    return facts
+
+
+def write_pdf(path: Path, facts: list[Fact], seed: int = 0) -> Path:
+    """Write one page for each fact, the fact somewhere among sentences that all pages share."""
+    rng = random.Random(seed)
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Count %d /Kids [%s] >>"
+        % (len(facts), b" ".join(b"%d 0 R" % (4 + 2 * i) for i in range(len(facts)))),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+    ]
+    for i, fact in enumerate(facts):
+        lines = [*rng.sample(_FILLER, k=len(_FILLER))]
+        lines.insert(rng.randrange(len(lines) + 1), fact.sentence)
+        text = b"".join(
+            b"BT /F1 10 Tf 1 0 0 1 72 %d Tm (%s) Tj ET\n" % (720 - 16 * row, line.encode("ascii"))
+            for row, line in enumerate(lines)
+        )
+        objects.append(
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R "
+            b"/Resources << /Font << /F1 3 0 R >> >> >>" % (5 + 2 * i)
+        )
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(text), text))
+    out = bytearray(b"%PDF-1.4\n")
+    offsets = []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    out += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
+    path.write_bytes(out)
+    return path
+
+
+def cited_without_model(path: Path, facts: list[Fact]) -> tuple[int, list[int], float]:
+    """Ask every question, let the closest passage's fact answer; return right pages, wrong ones, seconds a question."""
+    wrong = []
+    with StatusLine() as status, AskedDocuments() as documents:
+        documents.read([path], status)
+        started = time.perf_counter()
+        for page, fact in enumerate(facts, 1):
+            evidence = documents.gather(fact.question, whole_bytes=0, client=None, status=status)
+            reply = evidence.candidates[0].chunk.text if evidence.candidates else ""
+            sources = chosen_sources(reply, evidence, fact.question)
+            records = [source_record(source, documents.paths, ok) for source, ok in sources]
+            first = next((r for r in records if fact.sentence in " ".join(str(r["quote"]).split())), None)
+            if first is None or first["page"] != page or not first["cited"] or not first["verified"]:
+                wrong.append(page)
+        seconds = time.perf_counter() - started
+    return len(facts) - len(wrong), wrong, seconds / len(facts)
+
+
+def cited_with_model(
+    path: Path, facts: list[Fact], count: int, model: str, max_tokens: int
+) -> list[dict[str, object]]:
+    """Ask `count` questions through the command line; return for each the page and the pages of its sources."""
+    results: list[dict[str, object]] = []
+    for page in range(1, len(facts) + 1, max(1, len(facts) // count)):
+        output = io.StringIO()
+        arguments = ["ask", facts[page - 1].question, "--document", str(path), "--model", model, "--json"]
+        with contextlib.redirect_stdout(output):
+            status = run([*arguments, "--temperature", "0", "--max-tokens", str(max_tokens)])
+        answer = json.loads(output.getvalue()) if status == 0 else {"text": "", "sources": []}
+        pages = [source["page"] for source in answer["sources"]]
+        results.append({"page": page, "pages": pages, "text": answer["text"], "is_right": page in pages})
+        if len(results) == count:
+            break
+    return results
+
+
+def main() -> int:
+    """Run the benchmark; returns the exit status, 1 if a page was missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pages", type=int, default=NUM_PAGES)
+    parser.add_argument("--with-model", type=int, default=0, metavar="N")
+    parser.add_argument("--model", default="smollm2-135m")
+    parser.add_argument("--max-tokens", type=int, default=40)
+    parser.add_argument(
+        "--json", action="store_true", help="accepted for likeness; the last line is always JSON"
+    )
+    options = parser.parse_args()
+    facts = invent_facts(options.pages)
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_pdf(Path(folder) / "survey.pdf", facts)
+        num_right, wrong, seconds = cited_without_model(path, facts)
+        figures: dict[str, object] = {
+            "pages": len(facts),
+            "right": num_right,
+            "wrong_pages": wrong,
+            "ms_per_question": round(1000 * seconds, 2),
+        }
+        print(f"{num_right} of {len(facts)} right pages cited, {1000 * seconds:.1f} ms a question")
+        if options.with_model:
+            answers = cited_with_model(path, facts, options.with_model, options.model, options.max_tokens)
+            for answer in answers:
+                print(f"page {answer['page']}: sources on {answer['pages']}: {answer['text']!r}")
+            figures["with_model"] = len(answers)
+            figures["with_model_right"] = sum(bool(answer["is_right"]) for answer in answers)
+    print(json.dumps(figures))
+    return 0 if num_right == len(facts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
