@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from inglenook.app.claims import Claims, claims_of, missing_claims, terms
+from inglenook.app.claims import Ground, claims_of, terms
 from inglenook.storage.chunking import split_sentences
 from inglenook.storage.records import FORGOTTEN, Hit, NewSource, Place, Source
 
@@ -40,15 +40,15 @@ def attach(reply: str, passages: Sequence[Hit], question: str = "") -> list[NewS
     else comes after the page that was asked about. `passages` are what the model was given or could have read, best
     first. What no sentence rests on is kept as a source that is not cited.
     """
-    texts = [hit.chunk.text for hit in passages]
-    words = [terms(f"{text} {hit.chunk.context}") for text, hit in zip(texts, passages, strict=True)]
+    grounds = [Ground(hit.chunk.text) for hit in passages]
+    words = [terms(f"{hit.chunk.text} {hit.chunk.context}") for hit in passages]
     asked = _coverages(terms(question), words)
     most = max(asked, default=0.0) or 1.0
     asked = [coverage / most for coverage in asked]
     cited: list[NewSource] = []
     used: set[int] = set()
     for start, end in list(split_sentences(reply, 0, len(reply)))[:MAX_SENTENCES]:
-        for index in _supporting(reply[start:end], texts, words, asked):
+        for index in _supporting(reply[start:end], grounds, words, asked):
             used.add(index)
             cited.append(_citation(passages[index], reply[start:end], (start, end)))
     rest = [as_source(hit) for index, hit in enumerate(passages) if index not in used]
@@ -104,11 +104,11 @@ def verified_ranges(
 
 def is_supported(sentence: str, text: str) -> bool:
     """Return whether every number, name and quotation of a sentence stands in `text`."""
-    return missing_claims(claims_of(sentence), text).count == 0
+    return Ground(text).missing(claims_of(sentence)).count == 0
 
 
 def _supporting(
-    sentence: str, texts: Sequence[str], words: Sequence[set[str]], asked: Sequence[float]
+    sentence: str, grounds: Sequence[Ground], words: Sequence[set[str]], asked: Sequence[float]
 ) -> list[int]:
     """Return the passages that support a sentence: the best, then those that hold what it lacks."""
     wanted = terms(sentence)
@@ -122,13 +122,13 @@ def _supporting(
     missing = claims_of(sentence)
     chosen: list[int] = []
     while possible and len(chosen) < MAX_PASSAGES_PER_SENTENCE:
-        held = {i: missing.count - missing_claims(missing, texts[i]).count for i in possible}
+        held = {i: grounds[i].num_held(missing) for i in possible}
         best = max(possible, key=lambda i: (held[i] + _WEIGHT_OF_QUESTION * asked[i], coverages[i], -i))
         if chosen and not held[best]:
             break
         chosen.append(best)
         possible.remove(best)
-        missing = missing_claims(missing, texts[best])
+        missing = grounds[best].missing(missing)
         if missing.count == 0:
             break
     return chosen
@@ -160,11 +160,12 @@ def _window(sentence: str, text: str) -> tuple[int, int]:
         return parts[0] if parts else (0, len(text))
     wanted, claims = terms(sentence), claims_of(sentence)
     scores = [
-        (_num_held(claims, text[a:b]), len(wanted & terms(text[a:b])), -i) for i, (a, b) in enumerate(parts)
+        (Ground(text[a:b]).num_held(claims), len(wanted & terms(text[a:b])), -i)
+        for i, (a, b) in enumerate(parts)
     ]
     first = last = -max(scores)[2]
-    goal = _num_held(claims, text)
-    while _num_held(claims, text[parts[first][0] : parts[last][1]]) < goal:
+    goal = Ground(text).num_held(claims)
+    while Ground(text[parts[first][0] : parts[last][1]]).num_held(claims) < goal:
         before = scores[first - 1] if first else None
         after = scores[last + 1] if last + 1 < len(parts) else None
         if after is None or (before is not None and before[:2] > after[:2]):
@@ -172,10 +173,6 @@ def _window(sentence: str, text: str) -> tuple[int, int]:
         else:
             last += 1
     return parts[first][0], parts[last][1]
-
-
-def _num_held(claims: Claims, text: str) -> int:
-    return claims.count - missing_claims(claims, text).count
 
 
 def narrowed(place: Place, text: str, start: int, end: int) -> Place:

@@ -68,18 +68,28 @@ def claims_of(sentence: str) -> Claims:
     )
 
 
-def missing_claims(claims: Claims, text: str) -> Claims:
-    """Return those claims that `text` does not hold."""
-    values = {value for match in _NUMBER.finditer(text) for value in readings(match.group())}
-    words = _folded_words(text)
-    values |= {Decimal(_NUMBER_WORDS[word]) for word in words & _NUMBER_WORDS.keys()}
-    # "21st", "5kg" and "A4" hold a number that is written into a word.
-    values |= {Decimal(digits) for word in words for digits in re.findall(r"\d+", word)[:4]}
-    return Claims(
-        tuple(number for number in claims.numbers if not readings(number) & values),
-        tuple(name for name in claims.names if not _folded_words(name) <= words),
-        tuple(quotation for quotation in claims.quotations if find_quote(text, quotation) is None),
-    )
+class Ground:
+    """A text that claims are looked for in; made once for many sentences."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._words = _folded_words(text)
+        self._values = {value for match in _NUMBER.finditer(text) for value in readings(match.group())}
+        self._values |= {Decimal(_NUMBER_WORDS[word]) for word in self._words & _NUMBER_WORDS.keys()}
+        # "21st", "5kg" and "A4" hold a number that is written into a word.
+        self._values |= {Decimal(digits) for word in self._words for digits in re.findall(r"\d+", word)[:4]}
+
+    def missing(self, claims: Claims) -> Claims:
+        """Return those claims that the text does not hold."""
+        return Claims(
+            tuple(number for number in claims.numbers if not readings(number) & self._values),
+            tuple(name for name in claims.names if not _folded_words(name) <= self._words),
+            tuple(q for q in claims.quotations if find_quote(self.text, q) is None),
+        )
+
+    def num_held(self, claims: Claims) -> int:
+        """Return how many of the claims the text holds."""
+        return claims.count - self.missing(claims).count
 
 
 def readings(number: str) -> set[Decimal]:

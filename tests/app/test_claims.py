@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inglenook.app.claims import claims_of, missing_claims, readings, terms
+from inglenook.app.claims import Ground, claims_of, readings, terms
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_numbers_names_and_quotations_are_found(
     ],
 )
 def test_the_same_claim_in_another_writing_is_held(sentence: str, text: str) -> None:
-    assert missing_claims(claims_of(sentence), text).count == 0
+    assert Ground(text).missing(claims_of(sentence)).count == 0
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_same_claim_in_another_writing_is_held(sentence: str, text: str) -> 
     ],
 )
 def test_another_claim_is_missing(sentence: str, text: str) -> None:
-    assert missing_claims(claims_of(sentence), text).count == 1
+    assert Ground(text).missing(claims_of(sentence)).count == 1
 
 
 @given(st.integers(0, 10**12))
@@ -72,7 +72,7 @@ def test_a_number_is_read_with_and_without_separators(number: int) -> None:
 def test_any_text_has_claims_and_holds_its_own(sentence: str, text: str) -> None:
     claims = claims_of(sentence)
 
-    assert missing_claims(claims, text).count <= claims.count
+    assert Ground(text).missing(claims).count <= claims.count
     assert terms(sentence) is not None
 
 
