@@ -23,6 +23,8 @@ AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx51
 flags = {"scalar": []}
 if platform.machine().lower() in ("x86_64", "amd64"):
     flags |= {"avx2": AVX2, "avxvnni": [*AVX2, "-mavxvnni"], "avx512vnni": AVX512}
+    if platform.system() == "Linux":
+        flags["amx"] = [*AVX512, "-mamx-tile", "-mamx-int8"]
 
 setup(
     ext_modules=[

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from inglenook.kernels import native_interface as c
 
-ISAS = ("avx512vnni", "avxvnni", "avx2", "scalar")
+ISAS = ("amx", "avx512vnni", "avxvnni", "avx2", "scalar")
 _CHOSEN_UNASKED = ISAS[:-1]
 ISA_VARIABLE = "INGLENOOK_ISA"  # forces one of ISAS, for tests and to compare
 

@@ -21,6 +21,16 @@ struct alignas(64) Record {
 };
 static_assert(sizeof(Record) == 64, "a record is one cache line");
 
+// Where the records of several rows lie: blocks of rows, group by group inside, so that what is used together is together.
+struct Records {
+    Record* data;
+    int64_t groups, block;
+
+    Record* row(int64_t r) const { return data + r / block * block * groups + r % block; }
+    // From one group of a row to the next.
+    int64_t step() const { return block; }
+};
+
 // Below this the reciprocal of the scale would overflow; such a group counts as zeros.
 constexpr float kTiny = 1e-30f;
 
@@ -41,19 +51,21 @@ inline void quantize_group(Floats a, Floats b, Record* out) {
     out->unused = 0;
 }
 
-inline void quantize_row(const float* x, int64_t columns, Record* out) {
-    for (int64_t g = 0; g < columns / kGroup; ++g) quantize_group(load(x + 32 * g), load(x + 32 * g + 16), out + g);
+inline void quantize_row(const float* x, int64_t columns, Record* out, int64_t step) {
+    for (int64_t g = 0; g < columns / kGroup; ++g, out += step)
+        quantize_group(load(x + 32 * g), load(x + 32 * g + 16), out);
 }
 
 // x / sqrt(mean(x^2) + eps) * weight, quantised.
-inline void norm_and_quantize_row(const float* x, const float* weight, int64_t columns, float eps, Record* out) {
+inline void norm_and_quantize_row(const float* x, const float* weight, int64_t columns, float eps, Record* out,
+                                  int64_t step) {
     Floats squares = zeros();
     for (int64_t i = 0; i < columns; i += 16) squares = fma(load(x + i), load(x + i), squares);
     const float mean = reduce_add(squares) / static_cast<float>(columns);
     const Floats factor = splat(1.0f / std::sqrt(mean + eps));
-    for (int64_t g = 0; g < columns / kGroup; ++g) {
+    for (int64_t g = 0; g < columns / kGroup; ++g, out += step) {
         const float *p = x + 32 * g, *w = weight + 32 * g;
-        quantize_group(mul(mul(load(p), factor), load(w)), mul(mul(load(p + 16), factor), load(w + 16)), out + g);
+        quantize_group(mul(mul(load(p), factor), load(w)), mul(mul(load(p + 16), factor), load(w + 16)), out);
     }
 }
 

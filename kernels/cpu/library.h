@@ -60,7 +60,7 @@ INGLENOOK_API int64_t inglenook_record_bytes(int64_t columns) {
 INGLENOOK_API void inglenook_quantize(const float* x, int64_t rows, int64_t columns, uint8_t* records) {
     const FloatMode mode;
     auto* out = reinterpret_cast<Record*>(records);
-    for (int64_t r = 0; r < rows; ++r) quantize_row(x + r * columns, columns, out + r * (columns / kGroup));
+    for (int64_t r = 0; r < rows; ++r) quantize_row(x + r * columns, columns, out + r * (columns / kGroup), 1);
 }
 
 INGLENOOK_API void inglenook_matmul(void* engine, const Matrix* matrix, const float* x, int64_t rows, float* out) {

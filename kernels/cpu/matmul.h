@@ -40,16 +40,17 @@ inline Floats accumulate(Floats acc, const Bytes* w, const Scales& s, const Reco
     return acc;
 }
 
-// A few rows of activations against one packed tile, in one pass over its bytes. Writes acc[row][lane].
+// A few rows of activations (records [group][row]) against one packed tile, in one pass over its bytes. Writes
+// out[row][lane].
 template <int FORMAT, int ROWS>
-inline void multiply_packed(const uint8_t* packed, int64_t groups, const Record* x, int64_t stride, float* out) {
+inline void multiply_packed(const uint8_t* packed, int64_t groups, const Record* x, float* out) {
     constexpr int lines = (shape_of(FORMAT).quant_bytes + 64 + 63) / 64;
     Floats acc[ROWS];
     for (int r = 0; r < ROWS; ++r) acc[r] = zeros();
     for (int64_t first = 0; first < groups; first += kChunkGroups) {
         const int64_t count = std::min(groups - first, kChunkGroups);
         const Chunk<FORMAT> chunk(packed, count);
-        for (int64_t g = 0; g < count; ++g, ++x) {
+        for (int64_t g = 0; g < count; ++g, x += ROWS) {
             for (int i = 0; i < lines; ++i, packed += 64) {
                 prefetch(packed + kNear);
                 prefetch_far(packed + kFar);
@@ -58,43 +59,64 @@ inline void multiply_packed(const uint8_t* packed, int64_t groups, const Record*
             chunk.weights(g, w);
             const Scales s = chunk.scales(g);
 #pragma GCC unroll 8
-            for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x[r * stride]);
+            for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x[r]);
         }
         packed = chunk.end(count);
     }
     for (int r = 0; r < ROWS; ++r) store(out + 16 * r, acc[r]);
 }
 
-// The same against a tile that open_tile took apart.
+#if defined(INGLENOOK_AMX)
+}  // namespace
+#include "matmul_amx.h"
+namespace {
+#else
+
+// Rows of activations that an open tile meets at a time.
+constexpr int kBlockRows = kMaxRows;
+
+// The first ROWS rows of a block of records [group][kBlockRows] against a tile that open_tile took apart.
 template <int FORMAT, int ROWS>
-inline void multiply_open(const uint8_t* open, int64_t groups, const Record* x, int64_t stride, float* out) {
+inline void multiply_open(const uint8_t* open, int64_t groups, const Record* x, float* out) {
     Floats acc[ROWS];
     for (int r = 0; r < ROWS; ++r) acc[r] = zeros();
     const OpenChunk<FORMAT> chunk(open);
-    for (int64_t g = 0; g < groups; ++g) {
+    for (int64_t g = 0; g < groups; ++g, x += kBlockRows) {
         Bytes w[8];
         chunk.weights(g, w);
         const Scales s = chunk.scales(g);
 #pragma GCC unroll 8
-        for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x[r * stride + g]);
+        for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x[r]);
     }
     for (int r = 0; r < ROWS; ++r) store(out + 16 * r, acc[r]);
 }
 
-using Multiply = void (*)(const uint8_t*, int64_t, const Record*, int64_t, float*);
+template <int FORMAT, int ROWS = kMaxRows>
+inline void multiply_block(const uint8_t* open, int64_t groups, const Record* x, int64_t rows, float* out) {
+    if constexpr (ROWS > 0) {
+        if (rows == ROWS) return multiply_open<FORMAT, ROWS>(open, groups, x, out);
+        multiply_block<FORMAT, ROWS - 1>(open, groups, x, rows, out);
+    }
+}
 
-// The kernels of one format; `packed` and `open` are indexed by the number of rows.
+// What a thread sets up before a run of blocks.
+struct BlockScope {
+    void set_rows(int64_t) {}
+};
+
+#endif
+
+// The kernels of one format: few rows against packed bytes, by their number; and a block of rows against an open tile.
 struct Kernels {
-    Multiply packed[kMaxRows + 1];
-    Multiply open[kMaxRows + 1];
+    void (*packed[kMaxRows + 1])(const uint8_t*, int64_t, const Record*, float*);
     void (*open_tile)(const uint8_t*, int64_t, uint8_t*);
+    void (*block)(const uint8_t*, int64_t, const Record*, int64_t, float*);
 };
 
 template <int FORMAT, int ROWS = kMaxRows>
 constexpr void fill(Kernels& kernels) {
     if constexpr (ROWS > 0) {
         kernels.packed[ROWS] = multiply_packed<FORMAT, ROWS>;
-        kernels.open[ROWS] = multiply_open<FORMAT, ROWS>;
         fill<FORMAT, ROWS - 1>(kernels);
     }
 }
@@ -104,6 +126,7 @@ constexpr Kernels kernels_of() {
     Kernels kernels{};
     fill<FORMAT>(kernels);
     kernels.open_tile = open_tile<FORMAT>;
+    kernels.block = multiply_block<FORMAT>;
     return kernels;
 }
 
@@ -120,30 +143,35 @@ struct TileRef {
 // Tiles worked on together: their activations come from the cache once for all of them.
 constexpr int kTilesTogether = 4;
 
+// Rows of a block of records when there are `rows` in all.
+inline int64_t block_of(int64_t rows) { return rows <= kMaxRows ? rows : kBlockRows; }
+
 // Up to kTilesTogether tiles, all of the same number of columns, against all rows. Calls consume(first row, rows, values)
-// with values[(tile * kMaxRows + row) * 16 + lane]. `scratch` holds kTilesTogether open tiles.
+// with values[(tile * kBlockRows + row) * 16 + lane]. `scratch` holds kTilesTogether open tiles.
 template <class Consume>
-inline void multiply_tiles(const TileRef* tiles, int count, const Record* x, int64_t stride, int64_t rows,
-                           uint8_t* scratch, Consume consume) {
+inline void multiply_tiles(const TileRef* tiles, int count, const Record* x, int64_t rows, uint8_t* scratch,
+                           Consume consume) {
     const int64_t columns = tiles[0].matrix->columns, groups = columns / kGroup;
-    alignas(64) float values[kTilesTogether * kMaxRows * 16];
+    alignas(64) float values[kTilesTogether * kBlockRows * 16];
     const auto packed = [&](int i) {
         const Matrix& matrix = *tiles[i].matrix;
         return matrix.data + tiles[i].tile * tile_bytes(static_cast<int>(matrix.format), columns);
     };
     if (rows <= kMaxRows) {
         for (int i = 0; i < count; ++i)
-            kKernels[tiles[i].matrix->format].packed[rows](packed(i), groups, x, stride, values + i * kMaxRows * 16);
+            kKernels[tiles[i].matrix->format].packed[rows](packed(i), groups, x, values + i * kBlockRows * 16);
         consume(int64_t{0}, rows, values);
         return;
     }
     for (int i = 0; i < count; ++i)
         kKernels[tiles[i].matrix->format].open_tile(packed(i), groups, scratch + i * groups * kOpenGroupBytes);
-    for (int64_t first = 0; first < rows; first += kMaxRows) {
-        const int64_t block = std::min<int64_t>(rows - first, kMaxRows);
+    BlockScope scope;
+    for (int64_t first = 0; first < rows; first += kBlockRows) {
+        const int64_t block = std::min<int64_t>(rows - first, kBlockRows);
+        scope.set_rows(block);
         for (int i = 0; i < count; ++i)
-            kKernels[tiles[i].matrix->format].open[block](scratch + i * groups * kOpenGroupBytes, groups,
-                                                          x + first * stride, stride, values + i * kMaxRows * 16);
+            kKernels[tiles[i].matrix->format].block(scratch + i * groups * kOpenGroupBytes, groups, x + first * groups,
+                                                    block, values + i * kBlockRows * 16);
         consume(first, block, values);
     }
 }

@@ -77,12 +77,14 @@ class Engine {
     // out [rows, matrix rows] = x [rows, matrix columns] * matrix: one product by itself.
     void matmul(const Matrix& matrix, const float* x, int64_t rows, float* out) {
         const int64_t groups = matrix.columns / kGroup;
-        Record* records = hidden_records_.reserve(rows * groups);
-        for (int64_t r = 0; r < rows; ++r) quantize_row(x + r * matrix.columns, matrix.columns, records + r * groups);
+        const int64_t block = block_of(rows);
+        const Records records{hidden_records_.reserve((rows + block) * groups), groups, block};
+        for (int64_t r = 0; r < rows; ++r)
+            quantize_row(x + r * matrix.columns, matrix.columns, records.row(r), records.step());
         for (auto& scratch : scratch_) scratch.open.reserve(kTilesTogether * groups * kOpenGroupBytes);
         counters_[0].next.store(0);
         const Product product{&matrix, out, matrix.rows, false};
-        pool_.run([&](int thread) { multiply(thread, 0, &product, 1, records, groups, rows); });
+        pool_.run([&](int thread) { multiply(thread, 0, &product, 1, records.data, rows); });
     }
 
   private:
@@ -139,8 +141,8 @@ class Engine {
         attended_.reserve(tokens * query_size());
         cosines_.reserve(tokens * model_.rope_size / 2);
         sines_.reserve(tokens * model_.rope_size / 2);
-        hidden_records_.reserve(tokens * widest / kGroup);
-        mlp_records_.reserve(tokens * model_.intermediate_size / kGroup);
+        hidden_records_.reserve((tokens + kBlockRows) * widest / kGroup);
+        mlp_records_.reserve((tokens + kBlockRows) * model_.intermediate_size / kGroup);
         const int64_t columns = std::max(widest, model_.intermediate_size);
         const int64_t rows = std::min(tokens, kTaskTokens) * model_.num_heads / model_.num_kv_heads;
         for (auto& scratch : scratch_) {
@@ -170,19 +172,18 @@ class Engine {
         for (int64_t i = total * thread / size; i < total * (thread + 1) / size; ++i) work(i);
     }
 
-    // Quantises rows with make(row, records): alone when they are few, else together and with a meeting at the end.
+    // Quantises rows with make(row, record, step): alone when they are few, else together and with a meeting at the end.
     template <class Make>
     const Record* quantize(int thread, int64_t rows, int64_t columns, Make make) {
-        const int64_t groups = columns / kGroup;
+        Record* own = scratch_[static_cast<size_t>(thread)].records.get();
+        const Records records{rows <= kOwnRows ? own : hidden_records_.get(), columns / kGroup, block_of(rows)};
         if (rows <= kOwnRows) {
-            Record* own = scratch_[static_cast<size_t>(thread)].records.get();
-            for (int64_t r = 0; r < rows; ++r) make(r, own + r * groups);
-            return own;
+            for (int64_t r = 0; r < rows; ++r) make(r, records.row(r), records.step());
+        } else {
+            split(thread, rows, [&](int64_t r) { make(r, records.row(r), records.step()); });
+            pool_.barrier();
         }
-        Record* shared = hidden_records_.get();
-        split(thread, rows, [&](int64_t r) { make(r, shared + r * groups); });
-        pool_.barrier();
-        return shared;
+        return records.data;
     }
 
     int64_t grain(int64_t total, int64_t rows) const {
@@ -191,8 +192,7 @@ class Engine {
     }
 
     // Products that share their activations, tile by tile.
-    void multiply(int thread, int64_t counter, const Product* products, int count, const Record* x, int64_t stride,
-                  int64_t rows) {
+    void multiply(int thread, int64_t counter, const Product* products, int count, const Record* x, int64_t rows) {
         int64_t total = 0;
         for (int i = 0; i < count; ++i) total += num_tiles(products[i].matrix->rows);
         uint8_t* open = scratch_[static_cast<size_t>(thread)].open.get();
@@ -205,10 +205,10 @@ class Engine {
                 const int together = static_cast<int>(std::min<int64_t>(end - tile, kTilesTogether));
                 TileRef tiles[kTilesTogether];
                 for (int i = 0; i < together; ++i) tiles[i] = {product->matrix, tile + i};
-                multiply_tiles(tiles, together, x, stride, rows, open, [&](int64_t row, int64_t block, const float* values) {
+                multiply_tiles(tiles, together, x, rows, open, [&](int64_t row, int64_t block, const float* values) {
                     for (int i = 0; i < together; ++i)
                         for (int64_t r = 0; r < block; ++r)
-                            write(*product, tile + i, row + r, values + (i * kMaxRows + r) * kLanes);
+                            write(*product, tile + i, row + r, values + (i * kBlockRows + r) * kLanes);
                 });
                 first += together;
             }
@@ -253,19 +253,19 @@ class Engine {
 
     const Record* norm(int thread, const float* weight) {
         const int64_t size = model_.hidden_size;
-        return quantize(thread, batch_->num_tokens, size, [&](int64_t r, Record* out) {
-            norm_and_quantize_row(hidden_.get() + r * size, weight, size, static_cast<float>(model_.norm_eps), out);
+        return quantize(thread, batch_->num_tokens, size, [&](int64_t r, Record* out, int64_t step) {
+            norm_and_quantize_row(hidden_.get() + r * size, weight, size, static_cast<float>(model_.norm_eps), out, step);
         });
     }
 
     void attention(int thread, const Layer& layer, int64_t& counter) {
-        const int64_t tokens = batch_->num_tokens, groups = model_.hidden_size / kGroup;
+        const int64_t tokens = batch_->num_tokens;
         const Record* x = norm(thread, layer.attention_norm);
         float* qkv = qkv_.get();
         const Product products[] = {{&layer.q, qkv, qkv_size(), false},
                                     {&layer.k, qkv + query_size(), qkv_size(), false},
                                     {&layer.v, qkv + query_size() + kv_size(), qkv_size(), false}};
-        multiply(thread, counter++, products, 3, x, groups, tokens);
+        multiply(thread, counter++, products, 3, x, tokens);
         pool_.barrier();
 
         share(counter++, tokens * model_.num_kv_heads, 1, [&](int64_t unit, int64_t) {
@@ -276,11 +276,11 @@ class Engine {
         pool_.barrier();
 
         const int64_t size = query_size();
-        const Record* mixed = quantize(thread, tokens, size, [&](int64_t r, Record* out) {
-            quantize_row(attended_.get() + r * size, size, out);
+        const Record* mixed = quantize(thread, tokens, size, [&](int64_t r, Record* out, int64_t step) {
+            quantize_row(attended_.get() + r * size, size, out, step);
         });
         const Product product{&layer.o, hidden_.get(), model_.hidden_size, true};
-        multiply(thread, counter++, &product, 1, mixed, size / kGroup, tokens);
+        multiply(thread, counter++, &product, 1, mixed, tokens);
         pool_.barrier();
     }
 
@@ -335,37 +335,36 @@ class Engine {
     }
 
     void mlp(int thread, const Layer& layer, int64_t& counter) {
-        const int64_t tokens = batch_->num_tokens, groups = model_.hidden_size / kGroup;
+        const int64_t tokens = batch_->num_tokens, units = model_.intermediate_size / kGroup;
         const Record* x = norm(thread, layer.mlp_norm);
-        const int64_t units = model_.intermediate_size / kGroup;
-        Record* activated = mlp_records_.get();
+        const Records activated{mlp_records_.get(), units, block_of(tokens)};
         uint8_t* open = scratch_[static_cast<size_t>(thread)].open.get();
         share(counter++, units, grain(units, tokens), [&](int64_t first, int64_t last) {
             for (int64_t unit = first; unit < last; ++unit) {
                 const TileRef tiles[] = {{&layer.gate, 2 * unit}, {&layer.gate, 2 * unit + 1},
                                          {&layer.up, 2 * unit}, {&layer.up, 2 * unit + 1}};
-                multiply_tiles(tiles, 4, x, groups, tokens, open, [&](int64_t row, int64_t block, const float* values) {
-                    const auto value = [&](int tile, int64_t r) { return load(values + (tile * kMaxRows + r) * kLanes); };
+                multiply_tiles(tiles, 4, x, tokens, open, [&](int64_t row, int64_t block, const float* values) {
+                    const auto value = [&](int tile, int64_t r) { return load(values + (tile * kBlockRows + r) * kLanes); };
                     for (int64_t r = 0; r < block; ++r)
                         quantize_group(mul(silu(value(0, r)), value(2, r)), mul(silu(value(1, r)), value(3, r)),
-                                       activated + (row + r) * units + unit);
+                                       activated.row(row + r) + unit * activated.step());
                 });
             }
         });
         pool_.barrier();
         const Product product{&layer.down, hidden_.get(), model_.hidden_size, true};
-        multiply(thread, counter++, &product, 1, activated, units, tokens);
+        multiply(thread, counter++, &product, 1, activated.data, tokens);
     }
 
     void head(int thread, int64_t counter) {
         if (batch_->num_logits == 0) return;
         const int64_t size = model_.hidden_size;
-        const Record* x = quantize(thread, batch_->num_logits, size, [&](int64_t r, Record* out) {
+        const Record* x = quantize(thread, batch_->num_logits, size, [&](int64_t r, Record* out, int64_t step) {
             norm_and_quantize_row(hidden_.get() + batch_->logits_rows[r] * size, model_.output_norm, size,
-                                  static_cast<float>(model_.norm_eps), out);
+                                  static_cast<float>(model_.norm_eps), out, step);
         });
         const Product product{&model_.head, logits_, model_.vocab_size, false};
-        multiply(thread, counter, &product, 1, x, size / kGroup, batch_->num_logits);
+        multiply(thread, counter, &product, 1, x, batch_->num_logits);
     }
 
     const Model model_;

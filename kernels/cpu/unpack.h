@@ -115,7 +115,7 @@ inline void open_tile(const uint8_t* packed, int64_t groups, uint8_t* out) {
         for (int64_t g = 0; g < count; ++g, out += kOpenGroupBytes) {
             Bytes w[8];
             chunk.weights(g, w);
-            for (int j = 0; j < 8; ++j) store_bytes(out + 64 * j, w[j]);
+            for (int j = 0; j < 8; ++j) store_bytes(out + 64 * j, opened(w[j], shape_of(FORMAT).offset));
             const Scales s = chunk.scales(g);
             auto* floats = reinterpret_cast<float*>(out + 512);
             store(floats, s.scale);

@@ -44,6 +44,7 @@ inline float reduce_add(Floats a) {
 }
 inline float reduce_max(Floats a) { return _mm512_reduce_max_ps(a); }
 
+inline Ints load_ints(const int32_t* p) { return _mm512_loadu_si512(p); }
 inline Ints splat_int(int32_t a) { return _mm512_set1_epi32(a); }
 inline Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
 inline Ints to_ints(Floats a) { return _mm512_cvtps_epi32(a); }
@@ -93,6 +94,12 @@ template <int N>
 inline Bytes shift_left(Bytes a) {
     return _mm512_slli_epi16(a, N);
 }
+// How levels lie in an open tile: signed for tile products, else as they are.
+#if defined(INGLENOOK_AMX)
+inline Bytes opened(Bytes a, int offset) { return _mm512_sub_epi8(a, _mm512_set1_epi8(static_cast<char>(offset))); }
+#else
+inline Bytes opened(Bytes a, int) { return a; }
+#endif
 inline Bytes signed_weights(Bytes a) { return _mm512_xor_si512(a, _mm512_set1_epi8(-128)); }
 
 // start + sum over COUNT vectors of weights times the 4 activations that go with each.
