@@ -182,9 +182,8 @@ class Indexing(QObject):
             document, is_to_be_read = result
             is_new = document.id not in self._documents
             self._update(document)
-            if is_to_be_read:
-                self._queue.add(document)
-            elif not is_new:
+            is_queued = is_to_be_read and self._queue.add(document)
+            if not is_queued and not is_new:
                 self.notice.emit(self.tr("{0} is in the list already.").format(document.name))
 
         self._tasks.write(

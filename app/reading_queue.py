@@ -73,12 +73,14 @@ class ReadingQueue(QObject):
         self._is_closed = False
         embedder.changed.connect(self._drop_parser)
 
-    def add(self, document: Document, password: str | None = None) -> None:
-        """Read a version when its turn comes; once, however often it was dropped."""
+    def add(self, document: Document, password: str | None = None) -> bool:
+        """Read a version when its turn comes; False where it is in the queue already."""
         queued = [*self._waiting, *([self._reading] if self._reading else [])]
-        if all(reading.document.version_id != document.version_id for reading in queued):
-            self._waiting.append(_Reading(document, password))
-            self._next()
+        if any(reading.document.version_id == document.version_id for reading in queued):
+            return False
+        self._waiting.append(_Reading(document, password))
+        self._next()
+        return True
 
     def cancel(self, document_id: int) -> None:
         """End the reading of a document, or keep it from beginning, and store that."""
