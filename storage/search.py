@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from inglenook.storage.database import Database
 from inglenook.storage.driver import Row
+from inglenook.storage.languages import keyword_weight_for
 from inglenook.storage.match_query import trigrams_query, words_query
 from inglenook.storage.packing import unpack_rectangles
 from inglenook.storage.records import Hit, IndexedChunk, Place
@@ -51,12 +52,13 @@ class Search:
         limit: int,
         vector: NDArray[np.float32] | None = None,
         embedder: str = "",
-        keyword_weight: float = 0.5,
+        keyword_weight: float | None = None,
         document_ids: Iterable[int] | None = None,
     ) -> list[Hit]:
         """Return the best passages, best first, from all documents or those of `document_ids`.
 
-        Without `vector` (the question's embedding by `embedder`) only words are searched. A document in the trash,
+        Without `vector` (the question's embedding by `embedder`) only words are searched. `keyword_weight`, from 0 to
+        1, is by default chosen by the question's language and the embedder's. A document in the trash,
         or a version that is not complete yet while an older one is there, is never found.
         """
         versions = self._versions(document_ids)
@@ -69,6 +71,8 @@ class Search:
             )
             found = self._vectors.search(embedder, vector, limit=depth, allowed=allowed)
             by_meaning = [chunk_id for chunk_id, _ in found]
+        if keyword_weight is None:
+            keyword_weight = keyword_weight_for(question, embedder)
         fused = fuse((by_words, keyword_weight), (by_meaning, 1.0 - keyword_weight))
         chunks = {chunk.id: chunk for chunk in self.chunks([chunk_id for chunk_id, _ in fused[:limit]])}
         ranks = [{chunk_id: i for i, chunk_id in enumerate(arm)} for arm in (by_words, by_meaning)]
