@@ -2,14 +2,14 @@
 
 The question and an empty reply are saved before anything is generated, and the reply's text at least every half
 second while it streams, so a crash loses no more. Stopping is acknowledged at once. Several conversations may be
-answered at the same time. A prompt that the engine refuses as too long is built anew, shorter, and the user is told
-what was left out. GUI thread only; nothing here waits.
+answered at the same time. A prompt whose documents turn out too long is built anew with less of them, and the user is
+told what was left out. GUI thread only; nothing here waits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import numpy as np
@@ -19,17 +19,26 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from inglenook.app import citations
 from inglenook.app.bridge import CHAT, EngineBridge, ModelState
 from inglenook.app.embedder import Embedder
-from inglenook.app.prompts import SHARE_FOR_WHOLE_DOCUMENTS, Prompt, Room, build_prompt
+from inglenook.app.open_turn import OpenTurn, ReplyOptions
+from inglenook.app.prompts import SHARE_FOR_WHOLE_DOCUMENTS, Room, build_prompt, dropped_notice
 from inglenook.app.retrieval import Evidence, gather
 from inglenook.app.tasks import Tasks
 from inglenook.app.token_estimate import TokenEstimate
-from inglenook.app.turns import Answer, Ending, OpenedConversation, Turn, begin_again, begin_turn, end_turn
-from inglenook.app.turns import open_conversation as open_conversation
-from inglenook.engine.request import Failed, Finished, Request, SamplingParams
+from inglenook.app.turns import (
+    Answer,
+    Ending,
+    OpenedConversation,
+    Turn,
+    begin_again,
+    begin_turn,
+    end_turn,
+    open_conversation,
+)
+from inglenook.engine.request import Failed, Finished, Request
 from inglenook.storage.database import Database
 from inglenook.storage.errors import NotFoundError
-from inglenook.storage.messages import Messages
 from inglenook.storage.records import NewSource, ReplyFigures
+from inglenook.storage.search import Search
 
 __all__ = ["Answer", "Answering", "OpenedConversation", "ReplyOptions", "Turn", "open_conversation"]
 
@@ -38,14 +47,6 @@ MAX_ATTEMPTS = 5
 
 _QUESTION_VECTOR_S = 3.0
 _STOP_PATIENCE_MS = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyOptions:
-    """How replies are written: sampling, and what the model is told before every conversation ("" for nothing)."""
-
-    sampling: SamplingParams = field(default_factory=SamplingParams)
-    system: str = ""
 
 
 class Answering(QObject):
@@ -83,8 +84,9 @@ class Answering(QObject):
         self._tasks = tasks
         self._embedder = embedder
         self._options = options
-        self._turns: dict[int, _Turn] = {}
+        self._turns: dict[int, OpenTurn] = {}
         self._estimates: dict[str, TokenEstimate] = {}
+        self._search: Search | None = None
         self._save_timer = QTimer(self)
         self._save_timer.setInterval(SAVE_INTERVAL_MS)
         self._save_timer.timeout.connect(self._save)
@@ -163,11 +165,11 @@ class Answering(QObject):
         )
 
     def _start(self, saved: Turn, document_ids: Sequence[int], options: ReplyOptions) -> None:
-        turn = self._turns[saved.reply.id] = _Turn(saved, tuple(document_ids), options)
+        turn = self._turns[saved.reply.id] = OpenTurn(saved, tuple(document_ids), options)
         self.turn_started.emit(saved)
         self._go_on(turn)
 
-    def _go_on(self, turn: _Turn) -> None:
+    def _go_on(self, turn: OpenTurn) -> None:
         """Begin with the retrieval once the model stands, or say why it does not."""
         state = self._bridge.model_state(CHAT)
         if state.facts is None and self._bridge.engine_state.can_restart and not turn.has_restarted:
@@ -196,7 +198,7 @@ class Answering(QObject):
         else:
             self._submit(turn)
 
-    def _gather(self, turn: _Turn, vectors: NDArray[np.float32] | None) -> None:
+    def _gather(self, turn: OpenTurn, vectors: NDArray[np.float32] | None) -> None:
         if turn.is_stopping or turn.is_ending:
             return
         state = self._bridge.model_state(CHAT)
@@ -208,8 +210,12 @@ class Answering(QObject):
         question, document_ids, embedder = turn.saved.question.text, turn.document_ids, self._embedder.name
 
         def work(db: Database) -> Evidence:
+            # Kept for the reader's thread, since it holds vectors in memory.
+            if self._search is None:
+                self._search = Search(db)
             return gather(
                 db,
+                self._search,
                 question,
                 document_ids,
                 whole_bytes=whole_bytes,
@@ -225,7 +231,7 @@ class Answering(QObject):
 
         self._tasks.read(work, found, lambda error: self._end(turn, turn.ending("error", str(error))))
 
-    def _submit(self, turn: _Turn) -> None:
+    def _submit(self, turn: OpenTurn) -> None:
         if turn.is_stopping or turn.is_ending:
             return
         state = self._bridge.model_state(CHAT)
@@ -243,17 +249,24 @@ class Answering(QObject):
         turn.num_attempts += 1
         self.stage_changed.emit(turn.reply_id, self.tr("Reading"))
         turn.request_id = self._bridge.submit(
-            Request(messages=turn.prompt.messages, sampling=turn.options.sampling)
+            Request(
+                messages=turn.prompt.messages,
+                sampling=turn.options.sampling,
+                owner=f"conversation:{turn.saved.conversation.id}",
+                overflow="drop_oldest",
+                pinned=turn.prompt.pinned,
+                reply_token_ids=turn.prompt.reply_token_ids,
+            )
         )
 
-    def _room(self, turn: _Turn, state: ModelState) -> Room:
+    def _room(self, turn: OpenTurn, state: ModelState) -> Room:
         context = state.facts.context_length if state.facts is not None else 2048
         return Room.of(context, turn.options.sampling.max_tokens)
 
     def _estimate(self, state: ModelState) -> TokenEstimate:
         return self._estimates.setdefault(state.name, TokenEstimate())
 
-    def _of_request(self, request_id: int) -> _Turn | None:
+    def _of_request(self, request_id: int) -> OpenTurn | None:
         return next((turn for turn in self._turns.values() if turn.request_id == request_id), None)
 
     def _take_text(self, request_id: int, text: str, token_ids: tuple[int, ...]) -> None:
@@ -274,7 +287,13 @@ class Answering(QObject):
         if turn is None:
             return
         if turn.prompt is not None:
-            self._estimate(self._bridge.model_state(CHAT)).observe(turn.prompt.num_bytes, event.prompt_tokens)
+            dropped = turn.prompt.num_dropped_turns + turn.prompt.num_turns_among(event.left_out)
+            if dropped:
+                turn.notices.append(dropped_notice(dropped))
+            if not event.left_out:
+                estimate = self._estimate(self._bridge.model_state(CHAT))
+                estimate.observe(turn.prompt.num_bytes, event.prompt_tokens)
+        turn.notices += event.notices
         figures = ReplyFigures(
             prompt_tokens=event.prompt_tokens,
             cached_tokens=event.cached_tokens,
@@ -288,10 +307,9 @@ class Answering(QObject):
         turn = self._of_request(request_id)
         if turn is None:
             return
-        can_shorten = bool(turn.saved.history or turn.evidence.candidates)
         if (
             event.kind == "ContextLengthError"
-            and can_shorten
+            and turn.evidence.candidates
             and turn.num_attempts < MAX_ATTEMPTS
             and not turn.is_stopping
         ):
@@ -315,13 +333,13 @@ class Answering(QObject):
             turn.is_saved = True
             self._tasks.write(turn.saver(), None, partial(self._tell_once, turn))
 
-    def _tell_once(self, turn: _Turn, error: Exception) -> None:
+    def _tell_once(self, turn: OpenTurn, error: Exception) -> None:
         sentence = str(error)
         if sentence not in turn.notices:
             turn.notices.append(sentence)
             self.notice.emit(turn.reply_id, sentence)
 
-    def _end(self, turn: _Turn, ending: Ending) -> None:
+    def _end(self, turn: OpenTurn, ending: Ending) -> None:
         """Attach the sources, then save all in one transaction and tell it."""
         if turn.is_ending:
             return
@@ -340,7 +358,7 @@ class Answering(QObject):
             lambda _error: self._write_ending(turn, ending, []),
         )
 
-    def _write_ending(self, turn: _Turn, ending: Ending, sources: Sequence[NewSource]) -> None:
+    def _write_ending(self, turn: OpenTurn, ending: Ending, sources: Sequence[NewSource]) -> None:
         def ended(answer: Answer) -> None:
             del self._turns[turn.reply_id]
             self.reply_ended.emit(replace(answer, notices=tuple(dict.fromkeys(turn.notices))))
@@ -361,49 +379,7 @@ class Answering(QObject):
         self._tasks.write(lambda db: end_turn(db, turn.reply_id, ending, sources), ended, failed)
 
 
-@dataclass(slots=True, eq=False)
-class _Turn:
-    """A turn that goes on."""
-
-    saved: Turn
-    document_ids: tuple[int, ...]
-    options: ReplyOptions
-    evidence: Evidence = field(default_factory=Evidence)
-    prompt: Prompt | None = None
-    request_id: int | None = None
-    num_attempts: int = 0
-    pieces: list[str] = field(default_factory=list)
-    token_ids: list[int] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    is_saved: bool = True
-    is_waiting: bool = False
-    has_restarted: bool = False
-    is_stopping: bool = False
-    is_ending: bool = False
-    is_ended: bool = False
-
-    @property
-    def reply_id(self) -> int:
-        """The id of the reply's message."""
-        return self.saved.reply.id
-
-    def ending(self, finish_reason: str, error: str = "") -> Ending:
-        """Return the reply as it is now, ended for this reason."""
-        return Ending("".join(self.pieces), tuple(self.token_ids), finish_reason, error)
-
-    def saver(self) -> Callable[[Database], None]:
-        """Return what saves the text as it is now."""
-        reply_id, text, token_ids = self.reply_id, "".join(self.pieces), tuple(self.token_ids)
-        return lambda db: Messages(db).save_reply(reply_id, text, token_ids)
-
-    def given(self, sources: Sequence[NewSource]) -> list[NewSource]:
-        """Return the cited sources, and of the others those that the model was given."""
-        passages = self.prompt.passages if self.prompt is not None else ()
-        ids = {hit.chunk.id for hit in passages}
-        return [source for source in sources if source.is_cited or source.chunk_id in ids]
-
-
-def _end_now(db: Database, *, turn: _Turn, ending: Ending) -> None:
+def _end_now(db: Database, *, turn: OpenTurn, ending: Ending) -> None:
     """Attach sources and save at once, for the end of the program."""
     sources = citations.attach(ending.text, turn.evidence.candidates, turn.saved.question.text)
     end_turn(db, turn.reply_id, ending, turn.given(sources))

@@ -24,7 +24,7 @@ from inglenook.app import citations
 from inglenook.app.ask_command import answer_record, print_json, stream, wait_for_model
 from inglenook.app.errors import AppError
 from inglenook.app.paths import user_folders
-from inglenook.app.prompts import SHARE_FOR_WHOLE_DOCUMENTS, Prompt, Room, build_prompt
+from inglenook.app.prompts import SHARE_FOR_WHOLE_DOCUMENTS, Prompt, Room, build_prompt, place_text
 from inglenook.app.retrieval import Evidence, gather
 from inglenook.app.terminal import StatusLine, harmless
 from inglenook.app.token_estimate import TokenEstimate
@@ -40,6 +40,7 @@ from inglenook.storage.parsing.client import ParserClient
 from inglenook.storage.parsing.errors import ParsingError
 from inglenook.storage.parsing.found_documents import find_documents
 from inglenook.storage.records import NewSource
+from inglenook.storage.search import Search
 from inglenook.storage.vectors import Vectors
 
 MAX_ATTEMPTS = 5
@@ -64,14 +65,12 @@ def answer_from_documents(
         documents.read(options.document, status)
         loaded = wait_for_model(client.load(path, options=load_options), name, status)
         evidence, text, finished = _answer(client, request, loaded, documents, question, status, options)
-    for sentence in evidence.notices:
+    for sentence in (*evidence.notices, *finished.notices):
         status.notice(sentence)
-    sources = [
-        source_record(source, documents.paths, is_verified)
-        for source, is_verified in chosen_sources(text, evidence, question)
-    ]
+    sources = chosen_sources(text, evidence, question)
     if options.json:
-        print_json(answer_record(text, finished, name, loaded.backend, sources))
+        records = [source_record(source, documents.paths, is_verified) for source, is_verified in sources]
+        print_json(answer_record(text, finished, name, loaded.backend, records))
     else:
         _print_sources(sources)
     return 0
@@ -132,14 +131,15 @@ class AskedDocuments:
         self, question: str, *, whole_bytes: int, client: EngineClient | None, status: StatusLine
     ) -> Evidence:
         """Find what to answer from; with a client and an embedder also by meaning."""
-        ids = list(self.paths)
+        ids, search = list(self.paths), Search(self.database)
         with _as_app_error():
-            evidence = gather(self.database, question, ids, whole_bytes=whole_bytes)
+            evidence = gather(self.database, search, question, ids, whole_bytes=whole_bytes)
             if evidence.whole or client is None or self._embedder is None:
                 return evidence
             vector = self._embed_all(client, self._embedder, question, status)
             return gather(
                 self.database,
+                search,
                 question,
                 ids,
                 whole_bytes=whole_bytes,
@@ -279,18 +279,15 @@ def _embedder() -> InstalledModel | None:
     return ModelLibrary(user_folders().models).preferred("embedding", memory_state().free_bytes)
 
 
-def _print_sources(sources: Sequence[dict[str, object]]) -> None:
-    for number, source in enumerate(sources, 1):
-        lines = source["lines"]
-        place = f"p. {source['page']}" if lines is None else "lines {}–{}".format(*lines)  # type: ignore[misc]  # two numbers
-        label = source["page_label"]
-        if label is not None and label != str(source["page"]):
-            place += f" ({label})"
-        kind = "" if source["cited"] else "closest passage, "
-        mark = " (not all of the sentence is in it)" if source["cited"] and not source["verified"] else ""
-        quote = " ".join(str(source["quote"]).split())
+def _print_sources(sources: Sequence[tuple[NewSource, bool]]) -> None:
+    for number, (source, is_verified) in enumerate(sources, 1):
+        kind = "" if source.is_cited else "closest passage: "
+        mark = " (not all of the sentence is in it)" if source.is_cited and not is_verified else ""
+        quote = " ".join(source.quote.split())
         shown = quote if len(quote) <= 200 else quote[:199] + "…"
-        print(harmless(f"[{number}] {kind}{Path(str(source['file'])).name}, {place}{mark}: “{shown}”"))
+        print(
+            harmless(f"[{number}] {kind}{source.document_name}, {place_text(source.place)}{mark}: “{shown}”")
+        )
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """From a conversation, documents and passages to the messages that the model reads, within its context. Pure.
 
-The reply's room is reserved first, then question, documents, and as many whole turns as fit, newest first. Nothing is
+The reply's room is reserved first; of the rest passages get a share, by an estimate of their tokens. Turns are given to
+the engine, which alone counts exactly, to leave out the oldest; the one that holds the documents is pinned. Nothing is
 left out silently: each cut has its sentence. Documents that go in whole stand at the beginning of the first message,
 so that the next turn's prompt begins with the same text and the engine's prefix cache applies; passages change with
 every question and stand before it.
@@ -8,11 +9,11 @@ every question and stand before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from inglenook.storage.parsing.document import ParsedPage
-from inglenook.storage.records import Hit, IndexedChunk
+from inglenook.storage.records import Hit, Place
 
 MAX_PASSAGES = 6
 DEFAULT_REPLY_TOKENS = 1024
@@ -21,6 +22,7 @@ SHARE_FOR_WHOLE_DOCUMENTS = 0.6
 
 _SHARE_FOR_PASSAGES = 0.6
 _TOKENS_PER_MESSAGE = 12
+_MOST_BYTES_PER_TOKEN = 12
 _WHOLE_HEAD = "These are documents of the user, page by page. Answer questions about them from their text."
 _PASSAGES_HEAD = (
     "These passages of the user's documents may answer the question below. Answer from them; "
@@ -32,10 +34,11 @@ Count = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True)
 class PastMessage:
-    """A message before the question: role "user" or "assistant"."""
+    """A message before the question: role "user" or "assistant", and the token ids that a reply was made of."""
 
     role: str
     text: str
+    token_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +72,26 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What is sent: messages for the chat template, the passages among them, and sentences about what was left out."""
+    """What is sent: messages for the chat template, the passages among them, and sentences about what was left out.
+
+    `pinned` and `reply_token_ids` go by the messages' indices, as in `engine.request.Request`.
+    """
 
     messages: tuple[dict[str, str], ...]
-    passages: tuple[Hit, ...]
-    num_dropped_turns: int
-    notices: tuple[str, ...]
+    passages: tuple[Hit, ...] = ()
+    pinned: tuple[int, ...] = ()
+    reply_token_ids: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    num_dropped_turns: int = 0
+    notices: tuple[str, ...] = ()
 
     @property
     def num_bytes(self) -> int:
         """The size of all texts."""
         return sum(len(message["content"].encode("utf-8", "replace")) for message in self.messages)
+
+    def num_turns_among(self, indices: Iterable[int]) -> int:
+        """Return how many turns the messages with these indices are of."""
+        return sum(self.messages[index]["role"] == "user" for index in indices)
 
 
 def build_prompt(
@@ -92,45 +104,54 @@ def build_prompt(
     whole: Sequence[WholeDocument] = (),
     passages: Sequence[Hit] = (),
 ) -> Prompt:
-    """Fit everything into the context; the question itself is always whole, and the engine says if it is too long."""
+    """Put everything together; the question itself is always whole, and the engine says if it is too long."""
     left = room.prompt_tokens - _cost(question, count) - (_cost(system, count) if system else 0)
     preface = _whole_text(whole)
     if preface:
         left -= _cost(preface, count)
     taken = _fitting_passages(passages, round(left * _SHARE_FOR_PASSAGES), count)
-    last = question
-    if taken:
-        last = f"{_PASSAGES_HEAD}\n\n{_passages_text(taken)}\n\nQuestion: {question}"
-        left -= count(last) - count(question)
     turns = _turns(history)
-    kept: list[list[PastMessage]] = []
-    for turn in reversed(turns):
-        left -= sum(_cost(message.text, count) for message in turn)
-        if left < 0:
-            break
-        kept.insert(0, turn)
-    messages = [{"role": m.role, "content": m.text} for turn in kept for m in turn]
-    messages.append({"role": "user", "content": last})
+    kept = turns[len(turns) - _num_conceivable(turns, room) :]
+    past = [message for turn in kept for message in turn]
+    last = f"{_PASSAGES_HEAD}\n\n{_passages_text(taken)}\n\nQuestion: {question}" if taken else question
+    texts = [*(message.text for message in past), last]
     if preface:
-        first = messages[0]
-        messages[0] = {"role": "user", "content": f"{preface}\n\n{first['content']}"}
+        texts[0] = f"{preface}\n\n{texts[0]}"
+    roles = [*(message.role for message in past), "user"]
+    messages = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+    first = 0
     if system:
         messages.insert(0, {"role": "system", "content": system})
-    dropped = len(turns) - len(kept)
-    return Prompt(tuple(messages), tuple(taken), dropped, _notices(dropped, passages, taken))
+        first = 1
+    return Prompt(
+        tuple(messages),
+        tuple(taken),
+        (first,) if preface else (),
+        {first + i: message.token_ids for i, message in enumerate(past) if message.token_ids},
+        len(turns) - len(kept),
+        _passages_notices(passages, taken),
+    )
 
 
-def place_text(chunk: IndexedChunk) -> str:
-    """Say where a passage stands: "p. iv (6 of 120)", "p. 6 of 120" or "lines 12–20"."""
-    place = chunk.place
+def dropped_notice(num_turns: int) -> str:
+    """Say how many turns were left out."""
+    what = (
+        "question and its reply were" if num_turns == 1 else f"{num_turns} questions and their replies were"
+    )
+    return f"The earliest {what} left out, because the conversation is longer than the model's context."
+
+
+def place_text(place: Place, num_pages: int = 0) -> str:
+    """Say where a passage stands: "p. iv (6 of 120)", "p. 6 of 120", "p. 6" or "lines 12–20"."""
     if place.first_line is not None and place.last_line is not None:
         if place.first_line == place.last_line:
             return f"line {place.first_line}"
         return f"lines {place.first_line}–{place.last_line}"
     number = str(place.page_index + 1)
+    of = f" of {num_pages}" if num_pages else ""
     if place.page_label is None or place.page_label == number:
-        return f"p. {number} of {chunk.num_pages}"
-    return f"p. {place.page_label} ({number} of {chunk.num_pages})"
+        return f"p. {number}{of}"
+    return f"p. {place.page_label} ({number}{of})"
 
 
 def whole_size_bytes(pages: Sequence[ParsedPage]) -> int:
@@ -178,7 +199,8 @@ def _page_mark(page: ParsedPage, num_pages: int) -> str:
 
 def _passages_text(passages: Sequence[Hit]) -> str:
     return "\n\n".join(
-        f"[{hit.chunk.document_name}, {place_text(hit.chunk)}]\n{hit.chunk.text.strip()}" for hit in passages
+        f"[{hit.chunk.document_name}, {place_text(hit.chunk.place, hit.chunk.num_pages)}]\n{hit.chunk.text.strip()}"
+        for hit in passages
     )
 
 
@@ -192,19 +214,21 @@ def _fitting_passages(passages: Sequence[Hit], tokens: int, count: Count) -> lis
     return taken
 
 
-def _notices(dropped: int, passages: Sequence[Hit], taken: Sequence[Hit]) -> tuple[str, ...]:
-    notices = []
-    if dropped:
-        what = (
-            "The earliest question and its reply were"
-            if dropped == 1
-            else f"The earliest {dropped} turns were"
-        )
-        notices.append(f"{what} left out, because the conversation is longer than the model's context.")
+def _num_conceivable(turns: Sequence[Sequence[PastMessage]], room: Room) -> int:
+    """Return how many of the newest turns could fit at all; to count the tokens of others would be a waste."""
+    left = room.prompt_tokens * _MOST_BYTES_PER_TOKEN
+    for number, turn in enumerate(reversed(turns)):
+        left -= sum(len(message.text.encode("utf-8", "replace")) for message in turn)
+        if left < 0:
+            return number
+    return len(turns)
+
+
+def _passages_notices(passages: Sequence[Hit], taken: Sequence[Hit]) -> tuple[str, ...]:
     wanted = min(len(passages), MAX_PASSAGES)
-    if len(taken) < wanted:
-        notices.append(
-            f"Only {len(taken)} of {wanted} passages fit into the model's context. A shorter question or a model "
-            "with a longer context leaves room for more."
-        )
-    return tuple(notices)
+    if len(taken) == wanted:
+        return ()
+    return (
+        f"Only {len(taken)} of {wanted} passages fit into the model's context. A shorter question or a model with a "
+        "longer context leaves room for more.",
+    )

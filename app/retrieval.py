@@ -7,10 +7,11 @@ several documents none fills all places.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
 from inglenook.storage.errors import NotFoundError
 from inglenook.storage.records import Document, Hit
-from inglenook.storage.search import Search, fuse
+from inglenook.storage.search import Search
 
 MAX_HITS = 24
 MAX_PER_DOCUMENT = 4
@@ -50,6 +51,7 @@ class Evidence:
 
 def gather(
     db: Database,
+    search: Search,
     question: str,
     document_ids: Sequence[int],
     *,
@@ -60,13 +62,12 @@ def gather(
 ) -> Evidence:
     """Find what to answer from in the documents given; those that are gone or have no text yet are said so.
 
-    Documents go in whole when all of them together have at most `whole_bytes`.
+    `search` is of the same connection; kept between questions it has vectors in memory. Documents go in whole when all of them together have at most `whole_bytes`.
     """
     documents, notices = _ready(Documents(db), document_ids)
     if not documents:
         return Evidence(notices=tuple(notices))
     ids = [document.id for document in documents]
-    search = Search(db)
     whole = _whole(Documents(db), documents, whole_bytes)
     hits = _search(search, question, ids, previous_question, vector, embedder)
     if whole:
@@ -135,9 +136,9 @@ def _search(
     if not previous_question or not is_follow_up(question):
         return hits
     wider = search.search(f"{previous_question}\n{question}", limit=_DEPTH, document_ids=document_ids)
-    by_id = {hit.chunk.id: hit for hit in [*wider, *hits]}
-    fused = fuse(([hit.chunk.id for hit in hits], 0.6), ([hit.chunk.id for hit in wider], 0.4))
-    return [replace(by_id[chunk_id], score=score) for chunk_id, score in fused]
+    # Taken in turn, so that the best of either is near the top whatever the other ranks first.
+    pairs = itertools.zip_longest(wider, hits)
+    return list({hit.chunk.id: hit for pair in pairs for hit in pair if hit is not None}.values())
 
 
 def _selected(hits: Sequence[Hit], *, per_document: int) -> list[Hit]:

@@ -184,5 +184,9 @@ def _begin_reply(
         is_new,
         question,
         messages.get(reply_id),
-        tuple(PastMessage(message.role, message.text) for message in before if message.role != "system"),
+        tuple(
+            PastMessage(message.role, message.text, message.token_ids)
+            for message in before
+            if message.role != "system"
+        ),
     )

@@ -245,29 +245,47 @@ def test_a_failing_request_keeps_its_text_and_its_sentence(qtbot: QtBot, desk: D
     assert "signal 9" in reply.error
 
 
-def test_a_prompt_refused_as_too_long_is_built_shorter(qtbot: QtBot, desk: Desk) -> None:
-    desk.client.answers = say("word " * 200)
-    conversation = None
-    for number in range(5):
-        desk.answering.ask(f"Question {number}? " + "filler " * 60, conversation_id=conversation)
-        qtbot.waitUntil(lambda number=number: len(desk.answers) == number + 1)
-        conversation = desk.answers[0].reply.conversation_id
+def test_passages_refused_as_too_long_are_fewer_the_next_time(qtbot: QtBot, desk: Desk) -> None:
+    pages = ["The tower of Zorb is high. " + f"w{n} " * 90 for n in range(40)]
+    document_id = add_document(qtbot, desk, *pages)
     sizes: list[int] = []
 
     def refuse_large(asked: Asked) -> None:
-        sizes.append(len(asked.what.messages))
-        if len(asked.what.messages) > 5:
-            asked.fail("ContextLengthError", "The prompt has 3,000 tokens ...")
+        sizes.append(len(asked.what.messages[-1]["content"]))
+        if sizes[-1] > 1500:
+            asked.fail("ContextLengthError", "The prompt has 3,000 tokens.")
         else:
             say("Short.")(asked)
 
     desk.client.answers = refuse_large
-    desk.answering.ask("Last?", conversation_id=conversation)
-    qtbot.waitUntil(lambda: len(desk.answers) == 6)
+    desk.answering.ask("How high is the tower of Zorb?", document_ids=[document_id])
+    qtbot.waitUntil(lambda: bool(desk.answers))
 
     assert sizes == sorted(sizes, reverse=True)
-    assert desk.answers[-1].reply.text == "Short."
-    assert "left out, because the conversation is longer" in desk.answers[-1].notices[0]
+    assert len(sizes) > 1
+    assert desk.answers[0].reply.text == "Short."
+    assert "passages fit into the model's context" in desk.answers[0].notices[0]
+
+
+def test_turns_that_the_engine_left_out_are_told(qtbot: QtBot, desk: Desk) -> None:
+    desk.client.answers = say("One.")
+    desk.answering.ask("First?")
+    qtbot.waitUntil(lambda: len(desk.answers) == 1)
+
+    def leave_out(asked: Asked) -> None:
+        assert asked.what.overflow == "drop_oldest"
+        assert asked.what.reply_token_ids == {1: (1, 2)}
+        asked.finish(left_out=(0, 1), notices=("Folded.",))
+
+    desk.client.answers = leave_out
+    desk.answering.ask("Second?", conversation_id=1)
+    qtbot.waitUntil(lambda: len(desk.answers) == 2)
+
+    assert desk.answers[1].notices == (
+        "The earliest question and its reply were left out, because the conversation is longer than the model's "
+        "context.",
+        "Folded.",
+    )
 
 
 def test_a_question_alone_that_is_too_long_fails_with_the_engines_numbers(qtbot: QtBot, desk: Desk) -> None:

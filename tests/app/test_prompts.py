@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passages import passage
@@ -12,10 +13,12 @@ from inglenook.app.prompts import (
     Room,
     WholeDocument,
     build_prompt,
+    dropped_notice,
     place_text,
 )
 from inglenook.app.token_estimate import TokenEstimate
 from inglenook.storage.parsing.document import ParsedPage
+from inglenook.storage.records import Place
 
 
 def count(text: str) -> int:
@@ -41,20 +44,28 @@ def test_a_question_alone_is_sent_as_it_is() -> None:
     assert prompt.notices == ()
 
 
-def test_the_oldest_whole_turns_are_left_out_with_a_sentence() -> None:
-    prompt = build_prompt("Now?", room=ROOM, count=count, history=history(20))
+def test_all_turns_are_given_to_the_engine_with_the_ids_of_their_replies() -> None:
+    past = [PastMessage("user", "a"), PastMessage("assistant", "b", (7, 8))]
 
-    roles = [message["role"] for message in prompt.messages]
-    assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
-    assert "user19" in prompt.messages[-3]["content"]
-    assert prompt.num_dropped_turns == 20 - len(roles) // 2 > 0
-    assert f"The earliest {prompt.num_dropped_turns} turns were left out" in prompt.notices[0]
+    prompt = build_prompt("c", room=ROOM, count=count, history=past, system="Be brief.")
+
+    assert [message["content"] for message in prompt.messages] == ["Be brief.", "a", "b", "c"]
+    assert prompt.reply_token_ids == {2: (7, 8)}
+    assert prompt.pinned == ()
+    assert prompt.num_turns_among([1, 2]) == 1
 
 
-def test_the_instructions_stay_when_turns_go() -> None:
-    prompt = build_prompt("Now?", room=ROOM, count=count, history=history(20), system="Be brief.")
+def test_turns_that_could_never_fit_are_not_even_counted() -> None:
+    prompt = build_prompt("Now?", room=ROOM, count=count, history=history(100, words=100))
 
-    assert prompt.messages[0] == {"role": "system", "content": "Be brief."}
+    assert prompt.num_dropped_turns == 100 - (len(prompt.messages) - 1) // 2
+    assert 0 < len(prompt.messages) < 20
+    assert "user99" in prompt.messages[-3]["content"]
+
+
+def test_what_was_left_out_is_a_sentence() -> None:
+    assert dropped_notice(1).startswith("The earliest question and its reply were left out, because")
+    assert dropped_notice(3).startswith("The earliest 3 questions and their replies were left out, because")
 
 
 def test_turns_without_a_reply_are_not_sent() -> None:
@@ -72,6 +83,7 @@ def test_whole_documents_begin_the_first_message_with_page_marks() -> None:
         "Which?", room=ROOM, count=count, history=history(1), whole=[WholeDocument(1, "a.pdf", pages)]
     )
 
+    assert prompt.pinned == (0,)
     first, last = prompt.messages[0]["content"], prompt.messages[-1]["content"]
     assert "=== a.pdf ===\n\n[page 1 (iv) of 2]\nFirst.\n\n[page 2 of 2]\nSecond." in first
     assert "user0" in first
@@ -112,10 +124,18 @@ def test_more_passages_than_a_small_model_can_use_are_left_out_without_a_word() 
     assert prompt.notices == ()
 
 
-def test_a_label_that_differs_from_the_number_is_shown_with_it() -> None:
-    hit = passage("x", page=5)
-
-    assert place_text(hit.chunk) == "p. 6 of 9"
+@pytest.mark.parametrize(
+    ("place", "num_pages", "words"),
+    [
+        (Place(5, None, 0, 1), 9, "p. 6 of 9"),
+        (Place(5, "6", 0, 1), 0, "p. 6"),
+        (Place(5, "iv", 0, 1), 9, "p. iv (6 of 9)"),
+        (Place(0, None, 0, 1, 3, 3), 1, "line 3"),
+        (Place(0, None, 0, 1, 3, 7), 1, "lines 3–7"),
+    ],
+)
+def test_a_place_is_said_as_people_cite_it(place: Place, num_pages: int, words: str) -> None:
+    assert place_text(place, num_pages) == words
 
 
 def test_the_reply_has_room_by_default_and_never_more_than_half() -> None:
@@ -124,21 +144,13 @@ def test_the_reply_has_room_by_default_and_never_more_than_half() -> None:
     assert Room.of(1000, 900) == Room(1000, 500)
 
 
-@given(
-    st.integers(60, 2000),
-    st.integers(0, 12),
-    st.integers(0, 60),
-    st.lists(st.integers(1, 300), max_size=8),
-)
-def test_a_prompt_fits_whenever_its_question_does(
-    context: int, turns: int, words: int, sizes: list[int]
-) -> None:
+@given(st.integers(60, 2000), st.lists(st.integers(1, 300), max_size=8))
+def test_passages_fit_whenever_the_question_does(context: int, sizes: list[int]) -> None:
     room = Room.of(context)
     passages = [passage("word " * size, page=page) for page, size in enumerate(sizes)]
 
-    prompt = build_prompt("Why?", room=room, count=count, history=history(turns, words), passages=passages)
+    prompt = build_prompt("Why?", room=room, count=count, passages=passages)
 
-    # The template's own tokens are allowed for by 12 a message.
     used = sum(count(message["content"]) for message in prompt.messages)
     head = 40 if prompt.passages else 0
     assert used <= max(room.prompt_tokens, count("Why?") + head)

@@ -38,7 +38,7 @@ class Asked:
     def say(self, text: str, *token_ids: int) -> None:
         self.handle.deliver(TokenText(text, token_ids))
 
-    def finish(self, reason: Any = "stop", *, prompt_tokens: int = 5) -> None:
+    def finish(self, reason: Any = "stop", *, prompt_tokens: int = 5, **more: Any) -> None:
         self.handle.deliver(
             Finished(
                 finish_reason=reason,
@@ -48,6 +48,7 @@ class Asked:
                 ttft_s=0.25,
                 tpot_s=0.05,
                 seed=7,
+                **more,
             )
         )
 
