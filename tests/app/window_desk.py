@@ -1,0 +1,130 @@
+"""The whole window with everything behind it but the engine, which a test plays by hand; and small PDFs to drop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from fake_client import FakeClient
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from inglenook.app.application import Application
+from inglenook.app.main_window import MainWindow
+from inglenook.app.message_list_model import Message
+from inglenook.app.paths import UserFolders
+from inglenook.app.theme import Theme
+from inglenook.app.window_join import WindowJoin
+from inglenook.engine.model_library import ModelRecord
+
+
+class WindowDesk:
+    """A window over the profile in `folder`; close it, and make another one to start the program again."""
+
+    def __init__(self, qtbot: QtBot, theme: Theme, folder: Path, client: FakeClient | None = None) -> None:
+        self.qtbot = qtbot
+        self.client = client or FakeClient()
+        self.folders = UserFolders(folder / "data", folder / "config", folder / "state", folder / "cache")
+        self.folders.data.mkdir(parents=True, exist_ok=True)
+        self.window = MainWindow(theme)
+        self.application = Application(self.folders, client=self.client)  # type: ignore[arg-type]
+        self.join = WindowJoin(self.window, self.application)
+        self.window.show()
+
+    def start(self) -> WindowDesk:
+        with self.qtbot.waitSignals([self.application.opened, self.application.models.changed]):
+            self.application.start()
+        self.qtbot.waitUntil(lambda: self.window.page is not self.window.chat or self.can_write)
+        return self
+
+    def close(self) -> None:
+        self.application.close()
+        self.window.close()
+        self.window.deleteLater()
+
+    @property
+    def can_write(self) -> bool:
+        return not self.window.chat.composer.edit.isReadOnly()
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return self.window.chat.model.messages
+
+    @property
+    def titles(self) -> list[str]:
+        return [entry.title for entry in self.window.sidebar.chats.model.entries]
+
+    def send(self, text: str) -> None:
+        edit = self.window.chat.composer.edit
+        edit.setFocus()
+        edit.insertPlainText(text)
+        QTest.keyClick(edit, Qt.Key.Key_Return)
+
+    def ask(self, text: str, answer: str) -> None:
+        """Ask, and have it answered."""
+        num_requests, num_messages = len(self.client.requests), len(self.messages)
+        self.send(text)
+        self.qtbot.waitUntil(lambda: len(self.client.requests) > num_requests)
+        asked = self.client.requests[-1]
+        asked.say(answer, 1, 2)
+        asked.finish()
+        self.qtbot.waitUntil(
+            lambda: len(self.messages) == num_messages + 2 and self.messages[-1].state == "complete"
+        )
+
+    def drop(self, *paths: Path) -> None:
+        self.window.files_dropped.emit(list(paths))
+
+
+def put_model(folder: Path, name: str = "tiny", *, kind: str = "chat", title: str = "Tiny 1M") -> None:
+    """Put a model that only a fake engine would load into a library."""
+    place = folder / "data" / "models" / name
+    place.mkdir(parents=True)
+    record = ModelRecord(
+        title=title,
+        kind=kind,  # type: ignore[arg-type]
+        licence="MIT",
+        origin="a test",
+        size_bytes=1_000_000,
+        memory_bytes=2_000_000,
+    )
+    (place / "model.json").write_bytes(msgspec.json.encode(record))
+    (place / "model.gguf").write_bytes(b"GGUF")
+
+
+def write_pdf(path: Path, *pages: Sequence[str], label_prefix: str = "") -> Path:
+    """Write a PDF with the given lines on each page; `label_prefix` labels its pages "A-1", "A-2" and so on."""
+    objects: list[bytes] = [b"", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    kids = []
+    for lines in pages:
+        shown = b" ".join(b"(" + _escaped(line) + b") Tj T*" for line in lines)
+        body = b"BT /F1 12 Tf 72 760 Td 16 TL " + shown + b" ET"
+        objects.append(b"<< /Length %d >>\nstream\n%b\nendstream" % (len(body), body))
+        objects.append(
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << /Font << /F1 3 0 R >> >> "
+            b"/Contents %d 0 R >>" % len(objects)
+        )
+        kids.append(b"%d 0 R" % len(objects))
+    labels = (
+        b"/PageLabels << /Nums [0 << /S /D /P (%b) >>] >> " % label_prefix.encode() if label_prefix else b""
+    )
+    objects[0] = b"<< /Type /Catalog %b/Pages 2 0 R >>" % labels
+    objects[1] = b"<< /Type /Pages /Kids [%b] /Count %d >>" % (b" ".join(kids), len(kids))
+    out, offsets = bytearray(b"%PDF-1.7\n"), []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += b"%d 0 obj\n%b\nendobj\n" % (number, content)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    out += b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
+    path.write_bytes(bytes(out))
+    return path
+
+
+def _escaped(text: str) -> bytes:
+    return (
+        text.encode("latin-1", "replace").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
+    )
