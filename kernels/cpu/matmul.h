@@ -15,11 +15,6 @@
 
 namespace {
 
-// How far ahead of its use packed data is asked for: close by into the first cache, and two pages ahead, where hardware
-// prefetchers do not reach, into the second.
-constexpr int64_t kNear = 1024;
-constexpr int64_t kFar = 8192;
-
 template <int FORMAT>
 inline Floats accumulate(Floats acc, const Bytes* w, const Scales& s, const Record& x) {
     constexpr FormatShape shape = shape_of(FORMAT);
@@ -44,17 +39,13 @@ inline Floats accumulate(Floats acc, const Bytes* w, const Scales& s, const Reco
 // out[row][lane].
 template <int FORMAT, int ROWS>
 inline void multiply_packed(const uint8_t* packed, int64_t groups, const Record* x, float* out) {
-    constexpr int lines = (shape_of(FORMAT).quant_bytes + 64 + 63) / 64;
     Floats acc[ROWS];
     for (int r = 0; r < ROWS; ++r) acc[r] = zeros();
     for (int64_t first = 0; first < groups; first += kChunkGroups) {
         const int64_t count = std::min(groups - first, kChunkGroups);
         const Chunk<FORMAT> chunk(packed, count);
         for (int64_t g = 0; g < count; ++g, x += ROWS) {
-            for (int i = 0; i < lines; ++i, packed += 64) {
-                prefetch(packed + kNear);
-                prefetch_far(packed + kFar);
-            }
+            prefetch_group<FORMAT>(packed + g * (shape_of(FORMAT).quant_bytes + 64));
             Bytes w[8];
             chunk.weights(g, w);
             const Scales s = chunk.scales(g);
