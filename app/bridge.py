@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
 
+from inglenook.app.tasks import start_thread
 from inglenook.engine.client import EngineClient, OnEvent
 from inglenook.engine.errors import EngineStoppedError
 from inglenook.engine.handle import Handle
@@ -123,7 +124,7 @@ class EngineBridge(QObject):
         self._reader = _Reader(self)
         self._reader.arrived.connect(self._take, Qt.ConnectionType.QueuedConnection)
         self._client.on_death = self._reader.tell_death
-        self._reader.start()
+        start_thread(self._reader)
 
     @property
     def engine_state(self) -> EngineState:

@@ -157,8 +157,9 @@ class Tasks(QObject):
                 "storage-writer": self._databases.close_writer,
                 "storage-reader": self._databases.close_reader,
             }
-            thread = self._threads[name] = _Thread(name, on_end.get(name), self)
-            thread.start()
+            thread = _Thread(name, on_end.get(name), self)
+            start_thread(thread)
+            self._threads[name] = thread
         return self._threads[name]
 
     @Slot(object, str, object)
@@ -183,6 +184,17 @@ class Tasks(QObject):
             self.problem.emit(error)
         if not is_expected:
             raise error
+
+
+def start_thread(thread: QThread) -> None:
+    """Start a thread.
+
+    Raises:
+        AppError: the system has none left.
+    """
+    thread.start()
+    if not thread.isRunning() and not thread.isFinished():
+        raise AppError("The system has no thread left for Inglenook. Close other programs and try again.")
 
 
 def unexpected_sentence(error: BaseException) -> str:
