@@ -15,13 +15,16 @@ import torch
 from inglenook.engine.backend import Progress, WeightSource
 from inglenook.engine.batch import Batch
 from inglenook.engine.kv_cache import KVDtype, KVGroup, KVTensors, allocate_kv, kv_groups
-from inglenook.engine.models.decoder import Decoder, DecoderWeights, LayerWeights, Linear
-from inglenook.engine.models.spec import ModelSpec
+from inglenook.engine.models.decoder import Decoder, DecoderWeights, LayerWeights, Linear, MLPWeights
+from inglenook.engine.models.spec import Activation, ModelSpec
 from inglenook.kernels.dequantize import dequantize
+from inglenook.kernels.expert_routing import route_to_experts
+from inglenook.kernels.gelu_and_mul import gelu_and_mul
 from inglenook.kernels.paged_attention import paged_attention, store_kv
 from inglenook.kernels.rms_norm import rms_norm
 from inglenook.kernels.rotary_embedding import rotary_embedding
 from inglenook.kernels.silu_and_mul import silu_and_mul
+from inglenook.kernels.softcap import softcap
 
 _HEAD_ROWS = 2048  # rows of the head made float32 at a time: 2048 x 4096 x 4 bytes stay near the cache
 
@@ -32,7 +35,8 @@ class TorchOperations:
     rms_norm = staticmethod(rms_norm)
     rotary_embedding = staticmethod(rotary_embedding)
     store_kv = staticmethod(store_kv)
-    silu_and_mul = staticmethod(silu_and_mul)
+    route = staticmethod(route_to_experts)
+    softcap = staticmethod(softcap)
 
     def __init__(self, *, fused: bool) -> None:
         self._fused = fused
@@ -47,7 +51,14 @@ class TorchOperations:
         return y if linear.bias is None else y + linear.bias
 
     def attention(
-        self, q: torch.Tensor, kv: KVTensors, index: int, batch: Batch, group: int, scale: float
+        self,
+        q: torch.Tensor,
+        kv: KVTensors,
+        index: int,
+        batch: Batch,
+        group: int,
+        scale: float,
+        softcap: float,
     ) -> torch.Tensor:
         """Attend over the cache."""
         return paged_attention(
@@ -59,8 +70,15 @@ class TorchOperations:
             batch.context_lengths,
             scale=scale,
             window=kv.group.window,
+            softcap=softcap,
             fused=self._fused,
         )
+
+    def activate(self, gate_up: torch.Tensor, activation: Activation) -> torch.Tensor:
+        """Apply the gate."""
+        if activation == "silu":
+            return silu_and_mul(gate_up)
+        return gelu_and_mul(gate_up, by_tanh=activation == "gelu_tanh")
 
     def logits(self, x: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
         """Multiply by the head in float32, a part of its rows at a time unless it is float32 already."""
@@ -109,12 +127,12 @@ class TorchBackend:
     def __init__(self, name: str, reason: str, dtype: KVDtype) -> None:
         self.name = name
         self.reason = reason
-        self._dtype: KVDtype = dtype
+        self.kv_dtype: KVDtype = dtype
         self._torch_dtype: torch.dtype = getattr(torch, dtype)
 
     def kv_groups(self, spec: ModelSpec) -> tuple[KVGroup, ...]:
         """The KV groups of a model here."""
-        return kv_groups(spec, self._dtype)
+        return kv_groups(spec, self.kv_dtype)
 
     def estimate_weight_bytes(self, spec: ModelSpec, source_bytes: int) -> int:
         """Every parameter in the compute dtype, whatever the file's format."""
@@ -175,14 +193,31 @@ class _Reader:
 
 
 def _load_layer(spec: ModelSpec, reader: _Reader, prefix: str) -> LayerWeights:
-    bias = reader.vector(*(prefix + n for n in ("q_bias", "k_bias", "v_bias"))) if spec.qkv_bias else None
+    def norm(name: str, is_there: bool) -> torch.Tensor | None:
+        return reader.vector(prefix + name) if is_there else None
+
+    def linear(*names: str, has_bias: bool, suffix: str = "") -> Linear:
+        bias = reader.vector(*(f"{prefix}{n}_bias" for n in names)) if has_bias else None
+        return Linear(reader.matrix(*(f"{prefix}{n}{suffix}" for n in names)), bias)
+
+    def network(suffix: str) -> MLPWeights:
+        return MLPWeights(
+            linear("gate", "up", has_bias=spec.mlp_bias, suffix=suffix),
+            linear("down", has_bias=spec.mlp_bias, suffix=suffix),
+        )
+
+    experts = spec.experts
     return LayerWeights(
-        attention_norm=reader.vector(prefix + "attention_norm"),
-        qkv=Linear(reader.matrix(prefix + "q", prefix + "k", prefix + "v"), bias),
-        o=Linear(reader.matrix(prefix + "o")),
-        mlp_norm=reader.vector(prefix + "mlp_norm"),
-        gate_up=Linear(reader.matrix(prefix + "gate", prefix + "up")),
-        down=Linear(reader.matrix(prefix + "down")),
+        attention_norm=norm("attention_norm", spec.pre_norms),
+        qkv=linear("q", "k", "v", has_bias=spec.qkv_bias),
+        q_norm=norm("q_norm", spec.qk_norm != "none"),
+        k_norm=norm("k_norm", spec.qk_norm != "none"),
+        o=linear("o", has_bias=spec.o_bias),
+        attention_post_norm=norm("attention_post_norm", spec.post_norms),
+        mlp_norm=norm("mlp_norm", spec.pre_norms),
+        router=None if experts is None else linear("router", has_bias=False),
+        mlps=(network(""),) if experts is None else tuple(network(f".{e}") for e in range(experts.count)),
+        mlp_post_norm=norm("mlp_post_norm", spec.post_norms),
     )
 
 

@@ -4,7 +4,7 @@ For query row t of sequence b at position p, over cached positions j of the same
 
     y[t, h] = sum_j softmax_j(scale * <q[t, h], k[j, h']>) * v[j, h'],   h' = h // (H / H_kv)
 
-where j <= p and, with a sliding window W > 0, p - j < W (the current token counts). One layer's keys and values are
+with s a softcap, scores are s * tanh(score / s) before the softmax; where j <= p and, with a sliding window W > 0, p - j < W (the current token counts). One layer's keys and values are
 [num_blocks, H_kv, S, D]; position j of a sequence lies in block block_table[j // S] at offset j % S. Softmax and
 accumulation are in float32; masked scores are -inf, and every row sees at least itself.
 
@@ -14,6 +14,8 @@ Kwon et al., "Efficient Memory Management for Large Language Model Serving with 
 from __future__ import annotations
 
 import torch
+
+from inglenook.kernels.softcap import softcap as cap_scores
 
 
 def store_kv(
@@ -59,13 +61,14 @@ def paged_attention(
     *,
     scale: float,
     window: int = 0,
+    softcap: float = 0.0,
     fused: bool = False,
 ) -> torch.Tensor:
     """Attend, sequence by sequence; keys and values of this step are already stored.
 
     q: [T, H, D].  block_tables: int32 [B, max blocks].  query_starts: int32 [B + 1].  context_lengths: int32 [B].
-    window: 0 for the whole context.  fused: use PyTorch's scaled_dot_product_attention in the cache's dtype
-    instead of the formula in float32.
+    window: 0 for the whole context.  softcap: 0 for none.  fused: use PyTorch's scaled_dot_product_attention in the
+    cache's dtype instead of the formula in float32; it knows no softcap, which always goes by the formula.
     Returns a new [T, H, D] in q's dtype.
     """
     out = torch.empty_like(q)
@@ -83,7 +86,7 @@ def paged_attention(
         if end - begin > 1 or (window and length - first > window):
             mask = _visible(position, end - begin, first, length, window)
         queries = q[begin:end].transpose(0, 1)
-        if fused:
+        if fused and not softcap:
             attended = torch.nn.functional.scaled_dot_product_attention(
                 queries.to(keys.dtype)[None],
                 keys[None],
@@ -96,6 +99,8 @@ def paged_attention(
             keys = keys.float().repeat_interleave(groups, dim=0)
             values = values.float().repeat_interleave(groups, dim=0)
             scores = queries.float() @ keys.transpose(1, 2) * scale
+            if softcap:
+                scores = cap_scores(scores, softcap)
             if mask is not None:
                 scores = scores.masked_fill(~mask, -torch.inf)
             attended = torch.softmax(scores, dim=-1) @ values

@@ -15,7 +15,7 @@ import torch
 from inglenook.engine.batch import Batch
 from inglenook.engine.kv_cache import KVTensors
 from inglenook.engine.models.rope import rope_tables
-from inglenook.engine.models.spec import ModelSpec
+from inglenook.engine.models.spec import Activation, ModelSpec, RopeSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,30 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class LayerWeights:
-    """One layer; `qkv` and `gate_up` hold their parts one after another along N."""
+class MLPWeights:
+    """A gated feed-forward network; `gate_up` holds its parts one after another along N."""
 
-    attention_norm: torch.Tensor
-    qkv: Linear
-    o: Linear
-    mlp_norm: torch.Tensor
     gate_up: Linear
     down: Linear
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWeights:
+    """One layer; `qkv` holds its parts one after another along N. Norms that a model has not are None.
+
+    mlps: one network, or with a `router` one for each expert.
+    """
+
+    attention_norm: torch.Tensor | None
+    qkv: Linear
+    q_norm: torch.Tensor | None
+    k_norm: torch.Tensor | None
+    o: Linear
+    attention_post_norm: torch.Tensor | None
+    mlp_norm: torch.Tensor | None
+    router: Linear | None
+    mlps: tuple[MLPWeights, ...]
+    mlp_post_norm: torch.Tensor | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +89,25 @@ class Operations(Protocol):
         """Write keys and values."""
 
     def attention(
-        self, q: torch.Tensor, kv: KVTensors, index: int, batch: Batch, group: int, scale: float
+        self,
+        q: torch.Tensor,
+        kv: KVTensors,
+        index: int,
+        batch: Batch,
+        group: int,
+        scale: float,
+        softcap: float,
     ) -> torch.Tensor:
         """Attend in layer `index` of KV group `group`; returns float32 [T, H, D]."""
 
-    def silu_and_mul(self, gate_up: torch.Tensor) -> torch.Tensor:
+    def activate(self, gate_up: torch.Tensor, activation: Activation) -> torch.Tensor:
         """Apply the gated activation."""
+
+    def route(self, logits: torch.Tensor, k: int, *, normalizes: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choose experts: weights float32 [T, k] and numbers int64 [T, k]."""
+
+    def softcap(self, x: torch.Tensor, cap: float) -> torch.Tensor:
+        """Cap scores."""
 
     def logits(self, x: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
         """Scores of the vocabulary, float32 [R, V]."""
@@ -92,8 +120,8 @@ class Decoder:
         self.spec = spec
         self.weights = weights
         self._ops = operations
-        cos, sin = rope_tables(spec.rope, spec.context_length)
-        self._cos, self._sin = torch.from_numpy(cos), torch.from_numpy(sin)
+        self._rope = _tables(spec.rope, spec)
+        self._local_rope = self._rope if spec.local_rope is None else _tables(spec.local_rope, spec)
 
     @torch.inference_mode()
     def forward(self, batch: Batch, kv: tuple[KVTensors, ...]) -> torch.Tensor:
@@ -104,24 +132,79 @@ class Decoder:
             for group, tensors in enumerate(kv)
             for index, layer in enumerate(tensors.group.layers)
         }
-        cos, sin = self._cos[batch.positions], self._sin[batch.positions]
+        rope = _at(self._rope, batch.positions)
+        local_rope = rope if spec.local_rope is None else _at(self._local_rope, batch.positions)
         x = ops.embedding(self.weights.embedding, batch.token_ids)
+        if spec.embedding_scale != 1:
+            x = x * spec.embedding_scale
         last = len(self.weights.layers) - 1
         for number, layer in enumerate(self.weights.layers):
             group, index = place[number]
             tensors = kv[group]
-            qkv = ops.linear(ops.rms_norm(x, layer.attention_norm, spec.norm_eps), layer.qkv)
-            q, k, v = torch.split(qkv, [spec.q_size, spec.kv_size, spec.kv_size], dim=-1)
-            q = ops.rotary_embedding(q.reshape(-1, spec.num_heads, spec.head_size), cos, sin)
-            k = ops.rotary_embedding(k.reshape(-1, spec.num_kv_heads, spec.head_size), cos, sin)
-            v = v.reshape(-1, spec.num_kv_heads, spec.head_size)
+            q, k, v = self._heads(self._norm(x, layer.attention_norm), layer)
+            if number not in spec.unrotated_layers:
+                cos, sin = local_rope if tensors.group.window else rope
+                q, k = ops.rotary_embedding(q, cos, sin), ops.rotary_embedding(k, cos, sin)
             ops.store_kv(k, v, tensors.k[index], tensors.v[index], batch.groups[group].slots)
-            attended = ops.attention(q, tensors, index, batch, group, spec.attention_scale)
+            attended = ops.attention(
+                q, tensors, index, batch, group, spec.attention_scale, spec.attention_softcap
+            )
             if number == last:
                 # Only rows whose logits are wanted go on; keys and values of all rows are stored by now.
                 attended, x = attended[batch.logits_rows], x[batch.logits_rows]
-            x = x + ops.linear(attended.flatten(1), layer.o)
-            gate_up = ops.linear(ops.rms_norm(x, layer.mlp_norm, spec.norm_eps), layer.gate_up)
-            x = x + ops.linear(ops.silu_and_mul(gate_up), layer.down)
-        x = ops.rms_norm(x, self.weights.output_norm, spec.norm_eps)
-        return ops.logits(x, self.weights.head)
+            x = self._join(x, ops.linear(attended.flatten(1), layer.o), layer.attention_post_norm)
+            x = self._join(x, self._feed_forward(self._norm(x, layer.mlp_norm), layer), layer.mlp_post_norm)
+        logits = ops.logits(ops.rms_norm(x, self.weights.output_norm, spec.norm_eps), self.weights.head)
+        if spec.logit_scale != 1:
+            logits = logits * spec.logit_scale
+        return ops.softcap(logits, spec.logit_softcap) if spec.logit_softcap else logits
+
+    def _norm(self, x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        return x if weight is None else self._ops.rms_norm(x, weight, self.spec.norm_eps)
+
+    def _join(self, x: torch.Tensor, branch: torch.Tensor, norm: torch.Tensor | None) -> torch.Tensor:
+        """Add a branch's result to the residual stream."""
+        branch = self._norm(branch, norm)
+        return x + (branch if self.spec.residual_scale == 1 else branch * self.spec.residual_scale)
+
+    def _heads(self, x: torch.Tensor, layer: LayerWeights) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Queries, keys and values of all rows, [T, H or H_kv, D] each, normalised but not rotated."""
+        spec = self.spec
+        sizes = [spec.q_size, spec.kv_size, spec.kv_size]
+        q, k, v = torch.split(self._ops.linear(x, layer.qkv), sizes, dim=-1)
+        if spec.qk_norm == "whole":
+            q, k = self._norm(q, layer.q_norm), self._norm(k, layer.k_norm)
+        q = q.reshape(-1, spec.num_heads, spec.head_size)
+        k = k.reshape(-1, spec.num_kv_heads, spec.head_size)
+        if spec.qk_norm == "head":
+            q, k = self._norm(q, layer.q_norm), self._norm(k, layer.k_norm)
+        return q, k, v.reshape(-1, spec.num_kv_heads, spec.head_size)
+
+    def _feed_forward(self, x: torch.Tensor, layer: LayerWeights) -> torch.Tensor:
+        experts = self.spec.experts
+        if experts is None or layer.router is None:
+            return self._network(x, layer.mlps[0])
+        weights, numbers = self._ops.route(
+            self._ops.linear(x, layer.router), experts.used, normalizes=experts.normalizes
+        )
+        out = torch.zeros_like(x)
+        for expert in sorted(set(numbers.flatten().tolist())):
+            row, choice = torch.where(numbers == expert)
+            out[row] += weights[row, choice, None] * self._network(x[row], layer.mlps[expert])
+        return out
+
+    def _network(self, x: torch.Tensor, mlp: MLPWeights) -> torch.Tensor:
+        gate_up = self._ops.linear(x, mlp.gate_up)
+        return self._ops.linear(self._ops.activate(gate_up, self.spec.activation), mlp.down)
+
+
+_Tables = tuple[torch.Tensor, torch.Tensor]
+
+
+def _tables(rope: RopeSpec, spec: ModelSpec) -> _Tables:
+    cos, sin = rope_tables(rope, spec.context_length)
+    return torch.from_numpy(cos), torch.from_numpy(sin)
+
+
+def _at(tables: _Tables, positions: torch.Tensor) -> _Tables:
+    return tables[0][positions], tables[1][positions]

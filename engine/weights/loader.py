@@ -2,8 +2,9 @@
 
 Opening reads headers only; tensors stay on disk, mapped, until someone reads them. Everything that can be wrong with
 a file's structure is found here: each tensor of the spec is there and has the spec's shape, and none is left over.
-The decoder knows one rotary layout: rows of queries and keys that llama's GGUF files keep in pairs are put back into
-halves as they are read.
+The decoder knows one layout: rows of queries and keys that some GGUF files keep in rotary pairs are put back into
+halves as they are read, matrices that files keep as one are handed out apart, and the norms of gemma's checkpoints,
+which are meant plus one, have it added.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol
@@ -20,23 +21,25 @@ import numpy as np
 import numpy.typing as npt
 
 from inglenook.engine.errors import ModelFileError, ModelNotFoundError, UnsupportedModelError
-from inglenook.engine.models.registry import check_vocabulary, spec_from_config, spec_from_gguf
+from inglenook.engine.models.config_spec import spec_from_config
+from inglenook.engine.models.gguf_rope import RopeFactors
+from inglenook.engine.models.gguf_spec import check_vocabulary, spec_from_gguf
+from inglenook.engine.models.registry import ARCHITECTURES
 from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.weights.gguf import GGUFFile
 from inglenook.engine.weights.json_file import read_json_file
 from inglenook.engine.weights.metadata import Metadata
-from inglenook.engine.weights.names import gguf_name, hf_name, tensor_shapes
+from inglenook.engine.weights.names import Place, gguf_places, hf_places, tensor_shapes
 from inglenook.engine.weights.safetensors import SafetensorsFile
 from inglenook.engine.weights.safetensors_folder import SafetensorsFolder, inside
-from inglenook.kernels.weight_tensor import WeightTensor
+from inglenook.kernels.dequantize import dequantize
+from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
 
 MAX_CONFIG_BYTES = 1 << 20
 
-_ROPE_FREQUENCIES = "rope_freqs.weight"
+_ROPE_FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
 # old HF checkpoints saved this buffer, which rope_theta says anyway
 _DERIVED = re.compile(r"model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq")
-# architectures whose GGUF files pair the rows (2i, 2i + 1) of a head
-_PAIRED_IN_GGUF = ("llama",)
 _SAMPLE_PAGES = 64
 _PAGE_BYTES = 4096
 
@@ -62,7 +65,7 @@ class ModelFile:
         metadata: Metadata,
         spec: ModelSpec,
         container: _Container,
-        file_name: Callable[[str], str],
+        places: Mapping[str, Place],
         parts: list[GGUFFile] | list[SafetensorsFile],
     ) -> None:
         self.path = path
@@ -71,7 +74,8 @@ class ModelFile:
         self.metadata = metadata
         self.spec = spec
         self._container = container
-        self._file_name = file_name
+        self._places = places
+        self._architecture = ARCHITECTURES[spec.architecture]
         self._parts = parts
         self._shapes = tensor_shapes(spec)
         self._fingerprint = ""
@@ -115,11 +119,27 @@ class ModelFile:
         """
         if name not in self._shapes:
             raise ModelFileError(f"{self.name} has no tensor {name}.")
-        tensor = self._container.tensor(self._file_name(name))
-        if self.kind == "gguf" and self.spec.architecture in _PAIRED_IN_GGUF and name.endswith((".q", ".k")):
-            heads = self.spec.num_heads if name.endswith(".q") else self.spec.num_kv_heads
-            return tensor.select_rows(rows_in_halves(heads, self.spec.head_size, self.spec.rope.size))
+        place = self._places[name]
+        tensor = self._container.tensor(place.name)
+        if place.shape != self._shapes[name]:
+            tensor = _rows(tensor, place.first_row, self._shapes[name])
+        if self.kind == "gguf":
+            return self._in_halves(name, tensor) if self._architecture.paired_in_gguf else tensor
+        if self._architecture.norms_from_zero and name.endswith("_norm"):
+            return _plus_one(tensor)
         return tensor
+
+    def _in_halves(self, name: str, tensor: WeightTensor) -> WeightTensor:
+        """Queries and keys, their biases too, with the rows of each rotary pair apart."""
+        part = name.rpartition(".")[2].removesuffix("_bias")
+        if part not in ("q", "k"):
+            return tensor
+        heads = self.spec.num_heads if part == "q" else self.spec.num_kv_heads
+        rows = rows_in_halves(heads, self.spec.head_size, self.spec.rope.size)
+        if len(tensor.shape) == 2:
+            return tensor.select_rows(rows)
+        numbers = tensor.data.reshape(tensor.shape[0], -1)[rows]
+        return WeightTensor(tensor.format, tensor.shape, numbers.reshape(1, -1))
 
     def close(self) -> None:
         """Unmap the files; tensors handed out must no longer be used. Closing twice is fine."""
@@ -158,13 +178,14 @@ def _open_gguf(path: Path) -> ModelFile:
     file = GGUFFile(path)
     try:
         shapes = {name: info.shape for name, info in file.tensors.items()}
-        spec = spec_from_gguf(file.metadata, shapes, _frequency_factors(file))
-        _check_tensors(file.name, spec, gguf_name, shapes, ignored={_ROPE_FREQUENCIES})
+        spec = spec_from_gguf(file.metadata, shapes, _rope_factors(file))
+        places = gguf_places(spec)
+        _check_tensors(file.name, spec, places, shapes, ignored=_ROPE_FACTORS)
         check_vocabulary(file.metadata, spec.vocab_size)
     except BaseException:
         file.close()
         raise
-    return ModelFile(path, "gguf", file.metadata, spec, file, gguf_name, [file])
+    return ModelFile(path, "gguf", file.metadata, spec, file, places, [file])
 
 
 def _open_folder(folder: Path) -> ModelFile:
@@ -178,39 +199,55 @@ def _open_folder(folder: Path) -> ModelFile:
         spec = spec_from_config(config, shapes.keys())
         # a tied head may be stored a second time
         ignored = {"lm_head.weight"} if spec.tied_head else set[str]()
-        _check_tensors(folder.name, spec, hf_name, shapes, ignored=ignored)
-        for name in tensor_shapes(spec):
+        places = hf_places(spec)
+        _check_tensors(folder.name, spec, places, shapes, ignored=ignored)
+        for name in {place.name for place in places.values()}:
             # refuses element types that we cannot run
-            weights.tensor(hf_name(name))
+            weights.tensor(name)
     except BaseException:
         weights.close()
         raise
-    return ModelFile(folder, "safetensors", config, spec, weights, hf_name, weights.files)
+    return ModelFile(folder, "safetensors", config, spec, weights, places, weights.files)
 
 
-def _frequency_factors(file: GGUFFile) -> tuple[float, ...]:
-    info = file.tensors.get(_ROPE_FREQUENCIES)
+def _rope_factors(file: GGUFFile) -> RopeFactors:
+    return RopeFactors(*(_numbers(file, name) for name in _ROPE_FACTORS))
+
+
+def _numbers(file: GGUFFile, name: str) -> tuple[float, ...]:
+    """The numbers of a short F32 list; none if the tensor is absent."""
+    info = file.tensors.get(name)
     if info is None:
         return ()
     if info.format.name != "F32" or len(info.shape) != 1 or info.size_bytes > _PAGE_BYTES:
         raise ModelFileError(
-            f"{file.name}: the tensor {_ROPE_FREQUENCIES} is {info.format.name} {info.shape}; "
+            f"{file.name}: the tensor {name} is {info.format.name} {info.shape}; "
             f"it must be a list of at most {_PAGE_BYTES // 4:,} F32 numbers."
         )
-    values = file.tensor(_ROPE_FREQUENCIES).data.copy().view("<f4")
+    values = file.tensor(name).data.copy().view("<f4")
     return tuple(float(value) for value in values.reshape(-1))
+
+
+def _rows(tensor: WeightTensor, first: int, shape: tuple[int, ...]) -> WeightTensor:
+    """Rows of a tensor, counted over all axes but the last, as a tensor of `shape`; a view."""
+    return WeightTensor(tensor.format, shape, tensor.data[first : first + shape[0]])
+
+
+def _plus_one(tensor: WeightTensor) -> WeightTensor:
+    values = (dequantize(tensor) + 1).numpy()
+    return WeightTensor(FORMATS["F32"], tensor.shape, values.view(np.uint8).reshape(1, -1))
 
 
 def _check_tensors(
     source: str,
     spec: ModelSpec,
-    file_name: Callable[[str], str],
+    places: Mapping[str, Place],
     shapes: Mapping[str, tuple[int, ...]],
     *,
     ignored: Collection[str],
 ) -> None:
     """Compare the tensors of a file with those of its spec."""
-    wanted = {file_name(name): shape for name, shape in tensor_shapes(spec).items()}
+    wanted = {place.name: place.shape for place in places.values()}
     for name, shape in wanted.items():
         if name not in shapes:
             raise ModelFileError(f"{source}: the tensor {name} is missing.")

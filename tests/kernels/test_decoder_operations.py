@@ -1,9 +1,12 @@
 import pytest
 import torch
 
+from inglenook.kernels.expert_routing import route_to_experts
+from inglenook.kernels.gelu_and_mul import gelu_and_mul
 from inglenook.kernels.rms_norm import rms_norm
 from inglenook.kernels.rotary_embedding import rotary_embedding
 from inglenook.kernels.silu_and_mul import silu_and_mul
+from inglenook.kernels.softcap import softcap
 
 
 def test_rms_norm_equals_pytorchs_own():
@@ -39,3 +42,30 @@ def test_gate_is_applied_in_float32_and_keeps_the_dtype(dtype):
     gate, up = gate_up.float()[:, :7], gate_up.float()[:, 7:]
     torch.testing.assert_close(got, (gate * torch.sigmoid(gate) * up).to(dtype))
     assert got.dtype == dtype
+
+
+@pytest.mark.parametrize("by_tanh", [True, False])
+def test_gelu_gate_equals_pytorchs_own(by_tanh):
+    gate_up = torch.randn(3, 14)
+
+    got = gelu_and_mul(gate_up, by_tanh=by_tanh)
+
+    gelu = torch.nn.GELU("tanh" if by_tanh else "none")
+    torch.testing.assert_close(got, gelu(gate_up[:, :7]) * gate_up[:, 7:])
+
+
+def test_a_soft_cap_keeps_small_scores_and_bounds_large_ones():
+    got = softcap(torch.tensor([0.0, 0.01, 1e30, -1e30]), 30.0)
+
+    torch.testing.assert_close(got, torch.tensor([0.0, 0.01, 30.0, -30.0]))
+
+
+def test_routing_takes_the_likeliest_experts_and_normalises_if_asked():
+    logits = torch.tensor([[0.0, 3.0, 2.0, 1.0], [5.0, 0.0, 0.0, 4.0]])
+
+    plain, numbers = route_to_experts(logits, 2, normalizes=False)
+    whole, _ = route_to_experts(logits, 2, normalizes=True)
+
+    assert numbers.tolist() == [[1, 2], [0, 3]]
+    torch.testing.assert_close(plain, logits.softmax(-1).gather(1, numbers))
+    torch.testing.assert_close(whole, plain / plain.sum(-1, keepdim=True))
