@@ -48,6 +48,8 @@ def packed_folder() -> Path:
 
 def refusal(spec: ModelSpec, source: WeightSource) -> str | None:
     """Say why this back end does not run a model, or None where it does."""
+    if spec.extras:
+        return f"it has {', '.join(spec.extras)}"
     if spec.head_size % 16 or spec.hidden_size % 32 or spec.intermediate_size % 32:
         return (
             f"head size {spec.head_size}, hidden size {spec.hidden_size} and intermediate size "

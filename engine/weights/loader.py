@@ -32,7 +32,6 @@ from inglenook.engine.weights.metadata import Metadata
 from inglenook.engine.weights.names import Place, gguf_places, hf_places, tensor_shapes
 from inglenook.engine.weights.safetensors import SafetensorsFile
 from inglenook.engine.weights.safetensors_folder import SafetensorsFolder, inside
-from inglenook.kernels.dequantize import dequantize
 from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -234,6 +233,9 @@ def _rows(tensor: WeightTensor, first: int, shape: tuple[int, ...]) -> WeightTen
 
 
 def _plus_one(tensor: WeightTensor) -> WeightTensor:
+    # Opening a model imports no torch; only a back end reads tensors.
+    from inglenook.kernels.dequantize import dequantize
+
     values = (dequantize(tensor) + 1).numpy()
     return WeightTensor(FORMATS["F32"], tensor.shape, values.view(np.uint8).reshape(1, -1))
 

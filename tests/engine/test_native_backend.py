@@ -338,3 +338,11 @@ def test_closing_twice_is_fine(folder: Path) -> None:
 
     model.close()
     model.close()
+
+
+def test_what_the_kernels_do_not_know_is_refused_by_name() -> None:
+    spec = tiny_spec(qk_norm="head", logit_softcap=30.0)
+
+    why = refusal(spec, RandomSource(spec, PACKED_FORMATS))
+
+    assert why == "it has norms of queries and keys, capped logits"
