@@ -1,15 +1,24 @@
 """Which back end runs a model, and why: the choice behind "auto", and the list that `doctor` prints.
 
-Preference: native CPU kernels where they were built and can run the model, else PyTorch on the CPU.
+"auto" prefers the native CPU kernels where they were built, this processor runs them and they know everything the
+model asks for; else PyTorch on the CPU. The reason travels with the back end to whoever asks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from inglenook.engine.backend import Backend
-from inglenook.engine.errors import InvalidRequestError
+from inglenook.engine.backend import Backend, WeightSource
+from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
+from inglenook.engine.kv_cache import KVDtype
 from inglenook.engine.models.spec import ModelSpec
+from inglenook.engine.native_backend import NAME as NATIVE
+from inglenook.engine.native_backend import NativeBackend, refusal
+from inglenook.engine.torch_backend import TORCH_BACKENDS, TorchBackend
+from inglenook.kernels.native import NativeUnavailableError
+
+BACKEND_NAMES = (NATIVE, *TORCH_BACKENDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,23 +32,56 @@ class BackendStatus:
 
 def backend_statuses() -> tuple[BackendStatus, ...]:
     """List all back ends, the preferred one first."""
-    from inglenook.engine.torch_backend import TORCH_BACKENDS
+    try:
+        native = BackendStatus(NATIVE, True, NativeBackend().reason)
+    except NativeUnavailableError as error:
+        native = BackendStatus(NATIVE, False, str(error))
+    others = (BackendStatus(name, True, make().reason) for name, make in TORCH_BACKENDS.items())
+    return (native, *others)
 
-    return tuple(
-        BackendStatus(name, True, TORCH_BACKENDS[name]().reason) for name in ("torch-cpu", "reference")
-    )
 
-
-def choose_backend(name: str, spec: ModelSpec) -> Backend:
+def choose_backend(
+    name: str,
+    spec: ModelSpec,
+    source: WeightSource,
+    *,
+    kv_dtype: KVDtype | None = None,
+    num_threads: int | None = None,
+    packed_folder: Path | None = None,
+) -> Backend:
     """Return the back end of a name, or for "auto" the best one for this model.
 
-    Raises:
-        InvalidRequestError: there is no back end of that name.
-    """
-    from inglenook.engine.torch_backend import TORCH_BACKENDS
+    `kv_dtype` None is the back end's own. A native back end of one instruction set is named "native-cpu:ISA".
 
-    if name == "auto":
-        return TORCH_BACKENDS["torch-cpu"]()
+    Raises:
+        InvalidRequestError: there is no back end of that name, or it has no such KV cache.
+        UnsupportedModelError: the back end asked for by name cannot run here, or cannot run this model.
+    """
+    kind, _, isa = name.partition(":")
+    if kind == NATIVE or name == "auto":
+        why = refusal(spec, source)
+        try:
+            if why is None:
+                return NativeBackend(
+                    isa=isa or None,
+                    num_threads=num_threads,
+                    kv_dtype=kv_dtype or "float16",
+                    folder=packed_folder,
+                )
+        except NativeUnavailableError as error:
+            why = str(error)
+        if kind == NATIVE:
+            raise UnsupportedModelError(f"The native CPU back end does not run this model: {why}.")
+        return _torch("torch-cpu", kv_dtype, because=why)
     if name not in TORCH_BACKENDS:
-        raise InvalidRequestError(f"backend must be auto, {', '.join(TORCH_BACKENDS)}; got {name!r}.")
-    return TORCH_BACKENDS[name]()
+        raise InvalidRequestError(f"backend must be auto, {', '.join(BACKEND_NAMES)}; got {name!r}.")
+    return _torch(name, kv_dtype)
+
+
+def _torch(name: str, kv_dtype: KVDtype | None, because: str | None = None) -> TorchBackend:
+    backend = TORCH_BACKENDS[name]()
+    if kv_dtype is not None and kv_dtype != backend.kv_dtype:
+        raise InvalidRequestError(f"kv_dtype must be {backend.kv_dtype} on {name}, got {kv_dtype!r}.")
+    if because is not None:
+        backend.reason = f"{backend.reason}; the native kernels do not run here: {because}"
+    return backend

@@ -71,7 +71,13 @@ def load_model(
     torch.set_num_threads(options.num_threads or default_num_threads())
     progress(LoadProgress("Reading the model file", 0, 1))
     with open_model(path) as file:
-        backend = choose_backend(options.backend, file.spec)
+        backend = choose_backend(
+            options.backend,
+            file.spec,
+            file,
+            kv_dtype=options.kv_dtype,
+            num_threads=options.num_threads or default_num_threads(),
+        )
         context, num_blocks, notices = _plan_memory(file, backend, options)
         spec = dataclasses.replace(file.spec, context_length=context)
         groups = backend.kv_groups(spec)

@@ -178,10 +178,11 @@ class Request:
 class LoadOptions:
     """How to load a model into a slot.
 
-    `backend` is "auto", "reference", "torch-cpu" or the name of a later back end. `context_length` None takes the
+    `backend` is "auto", "native-cpu", "torch-cpu" or "reference" (see `backend_choice.py`). `context_length` None takes the
     model's own, reduced (with a notice in `Loaded`) when its KV cache would not fit. `num_threads` None takes the
     physical cores, less one when there are more than four. `speculation` guesses tokens by prompt lookup, where the
-    back end computes a row alike at every number of rows, so that it changes nothing but the speed.
+    back end computes a row alike at every number of rows, so that it changes nothing but the speed. `kv_dtype` None
+    is the back end's own; "int8" halves the KV cache of the native one.
     """
 
     backend: str = "auto"
@@ -189,6 +190,7 @@ class LoadOptions:
     num_threads: int | None = None
     max_step_tokens: int | None = None
     speculation: bool = True
+    kv_dtype: Literal["float32", "float16", "bfloat16", "int8"] | None = None
 
     def __post_init__(self) -> None:
         for name in ("context_length", "num_threads", "max_step_tokens"):

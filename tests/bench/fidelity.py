@@ -1,6 +1,6 @@
 """How close our logits, and llama.cpp's, are to float32 arithmetic on the same file's dequantised weights.
 
-    python tests/bench/fidelity.py MODEL.gguf [--backends reference,torch-cpu] [--no-peer] [--json]
+    python tests/bench/fidelity.py MODEL.gguf [--backends NAME,NAME+int8,...] [--no-peer] [--json]
 
 The text is 8 windows of 512 tokens (4,096 positions): English, German, Russian, Arabic, Chinese and Hindi prose, aeronautics
 abstracts, and this project's own source code. The yardstick is transformers in float32 with `gguf_file=`. Reported
@@ -111,7 +111,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("model", type=Path)
-    parser.add_argument("--backends", default="reference,torch-cpu")
+    parser.add_argument("--backends", default="reference,torch-cpu,native-cpu,native-cpu+int8")
     parser.add_argument("--no-peer", action="store_true", help="leave llama.cpp out")
     args = parser.parse_args()
     model = args.model.resolve()
@@ -127,7 +127,8 @@ def main() -> None:
                 "--windows", folder / "ids.npy", "--logits", folder / "out.npy", model]}  # fmt: skip
         for backend in args.backends.split(","):
             runs[backend] = [sys.executable, Path(__file__).with_name("logits.py"), model, "--ids", folder / "ids.npz",
-                             "--out", folder / "out.npy", "--backend", backend]  # fmt: skip
+                             "--out", folder / "out.npy", "--backend", backend.removesuffix("+int8"),
+                             *(["--kv", "int8"] if backend.endswith("+int8") else [])]  # fmt: skip
         for label, command in runs.items():
             run(*command)
             divergence, agreement = compare(yardstick, np.load(folder / "out.npy", mmap_mode="r"))

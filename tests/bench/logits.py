@@ -1,6 +1,6 @@
 """Write the logits of every position of given token ids, by one of our back ends.
 
-    python tests/bench/logits.py MODEL --ids IDS.npz --out OUT.npz [--backend NAME] [--chunk N] [--threads N]
+    python tests/bench/logits.py MODEL --ids IDS.npz --out OUT.npz [--backend NAME] [--kv DTYPE] [--chunk N] [--threads N]
 
 IDS.npz holds `ids`: integers [T] for one sequence or [W, T] for W of them, each run from an empty cache. OUT.npz
 gets `logits`: float32 [T, V] or [W, T, V]. A path ending in .npy is written as a bare memory-mapped array instead.
@@ -20,15 +20,17 @@ from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.batch import Batch, build_batch
 from inglenook.engine.cpu import default_num_threads
 from inglenook.engine.kv_blocks import BlockTables
-from inglenook.engine.kv_cache import num_blocks_for
+from inglenook.engine.kv_cache import KVDtype, num_blocks_for
 from inglenook.engine.sequence import Chunk, Sequence, StepPlan
 from inglenook.engine.weights.loader import open_model
 
 
-def load(path: Path, backend_name: str, length: int, num_sequences: int = 1) -> BackendModel:
+def load(
+    path: Path, backend_name: str, length: int, num_sequences: int = 1, kv_dtype: KVDtype | None = None
+) -> BackendModel:
     """Load a model with room for `num_sequences` sequences of `length` tokens."""
     with open_model(path) as file:
-        backend = choose_backend(backend_name, file.spec)
+        backend = choose_backend(backend_name, file.spec, file, kv_dtype=kv_dtype)
         spec = replace(file.spec, context_length=min(file.spec.context_length, max(length, 16)))
         model = backend.load(spec, file, lambda done, total: None)
     groups = backend.kv_groups(spec)
@@ -62,6 +64,7 @@ def main() -> None:
     parser.add_argument("--ids", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--backend", default="auto")
+    parser.add_argument("--kv", default=None, help="dtype of the KV cache")
     parser.add_argument("--chunk", type=int, default=512, help="tokens a step")
     parser.add_argument("--threads", type=int, default=default_num_threads())
     args = parser.parse_args()
@@ -69,7 +72,7 @@ def main() -> None:
     with np.load(args.ids, allow_pickle=False) as file:
         ids = file["ids"]
     windows = np.atleast_2d(ids)
-    model = load(args.model, args.backend, windows.shape[1])
+    model = load(args.model, args.backend, windows.shape[1], kv_dtype=args.kv)
     shape = (*windows.shape, model.spec.vocab_size)
     if args.out.suffix == ".npy":
         out = np.lib.format.open_memmap(args.out, "w+", np.float32, shape)

@@ -31,9 +31,9 @@ def _byte_letters() -> list[str]:
 
 
 def write_tiny_gguf(
-    path: Path, *, seed: int = 0, context: int = CONTEXT, architecture: str = "llama"
+    path: Path, *, seed: int = 0, context: int = CONTEXT, architecture: str = "llama", quantize: str = ""
 ) -> Path:
-    """Write the model; the same seed gives the same file."""
+    """Write the model; the same seed gives the same file. `quantize` names a format, Q8_0 say, of all matrices."""
     rng = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(str(path), architecture)
     writer.add_name("tiny")
@@ -59,7 +59,12 @@ def write_tiny_gguf(
     writer.add_chat_template(TEMPLATE)
 
     def matrix(name: str, rows: int, columns: int, scale: float) -> None:
-        writer.add_tensor(name, (rng.standard_normal((rows, columns)) * scale).astype(np.float32))
+        values = (rng.standard_normal((rows, columns)) * scale).astype(np.float32)
+        if quantize:
+            kind = gguf.GGMLQuantizationType[quantize]
+            writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(name, values)
 
     head = HIDDEN // HEADS
     matrix("token_embd.weight", len(tokens), HIDDEN, 1.0)
