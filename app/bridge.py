@@ -1,7 +1,7 @@
 """The bridge between the engine's threads and Qt: commands go in, signals come out on the GUI thread.
 
-`EngineClient` tells its events on a thread of its own; they go into a queue, and a QThread here joins the pieces of a
-reply: the first at once, then one signal per 33 ms. Everything public runs on the GUI thread and never waits, but for
+`EngineClient` tells its events on a thread of its own; `event_reader.py` takes them and joins the pieces of a reply: the
+first at once, then one signal per 33 ms. Everything public runs on the GUI thread and never waits, but for
 `close`. Signals are emitted on the GUI thread too, so any callable may be connected.
 
 The bridge remembers what was asked to stand in each slot. When the engine process dies it says so once, calmly, and
@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import itertools
 import logging
-import queue
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, Qt, QThread, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
 
+from inglenook.app.event_reader import Death, EventReader, Item
 from inglenook.app.tasks import start_thread
 from inglenook.engine.client import EngineClient, OnEvent
 from inglenook.engine.errors import EngineStoppedError
@@ -44,10 +43,8 @@ from inglenook.engine.request import (
 logger = logging.getLogger(__name__)
 
 CHAT, EMBEDDER = "chat", "embedder"
-TEXT_INTERVAL_S = 0.033
 
 _THREAD_END_MS = 2000
-_MAX_ITEMS = 10_000
 
 ModelPhase = Literal["unloaded", "loading", "ready", "stopped", "failed"]
 EnginePhase = Literal["idle", "running", "restarting", "stopped", "gave_up"]
@@ -121,7 +118,7 @@ class EngineBridge(QObject):
         self._open: dict[int, _Open] = {}
         self._num_deaths = 0
         self._is_closed = False
-        self._reader = _Reader(self)
+        self._reader = EventReader(self)
         self._reader.arrived.connect(self._take, Qt.ConnectionType.QueuedConnection)
         self._client.on_death = self._reader.tell_death
         start_thread(self._reader)
@@ -225,11 +222,11 @@ class EngineBridge(QObject):
         return request_id
 
     @Slot(object)
-    def _take(self, arrivals: list[_Item]) -> None:
+    def _take(self, arrivals: list[Item]) -> None:
         for id_, event in arrivals:
             if self._is_closed:
                 return
-            if isinstance(event, _Death):
+            if isinstance(event, Death):
                 self._take_death(event.reason)
             elif id_ in self._loads:
                 self._take_load(id_, event)
@@ -318,97 +315,3 @@ class _Open:
     is_embedding: bool
     handle: Handle[Any] | None = None
     is_cancelled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Death:
-    reason: str
-
-
-_Item = tuple[int, Event | _Death]
-
-
-@dataclass(slots=True)
-class _Gathered:
-    """What has come for one request since the last signal, and when the next is due."""
-
-    due_s: float = 0.0
-    pieces: list[str] = field(default_factory=list)
-    token_ids: list[int] = field(default_factory=list)
-    progress: LoadProgress | None = None
-
-    @property
-    def is_waiting(self) -> bool:
-        return bool(self.pieces or self.token_ids or self.progress)
-
-    def add(self, event: TokenText | LoadProgress) -> None:
-        if isinstance(event, TokenText):
-            self.pieces.append(event.text)
-            self.token_ids += event.token_ids
-        else:
-            self.progress = event
-
-    def take(self, now_s: float) -> TokenText | LoadProgress:
-        event = self.progress or TokenText("".join(self.pieces), tuple(self.token_ids))
-        self.due_s, self.pieces, self.token_ids, self.progress = now_s + TEXT_INTERVAL_S, [], [], None
-        return event
-
-
-class _Reader(QThread):
-    """The bridge thread: from the queue to signals with all that is due."""
-
-    arrived = Signal(object)
-
-    def __init__(self, parent: QObject) -> None:
-        super().__init__(parent)
-        self.setObjectName("engine-bridge")
-        self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
-
-    def put(self, id_: int, event: Event) -> None:
-        """Take an event; any thread."""
-        self._queue.put((id_, event))
-
-    def tell_death(self, reason: str) -> None:
-        """Take the news that the engine ended; any thread."""
-        self._queue.put((0, _Death(reason)))
-
-    def end(self) -> None:
-        """Ask the thread to end."""
-        self._queue.put(None)
-
-    def run(self) -> None:
-        """Gather and pass on, until the end."""
-        gathered: dict[int, _Gathered] = {}
-        is_ending = False
-        while not is_ending:
-            items, is_ending = self._wait([g.due_s for g in gathered.values() if g.is_waiting])
-            now_s = time.monotonic()
-            arrivals: list[_Item] = []
-            for id_, event in items:
-                if isinstance(event, TokenText | LoadProgress):
-                    gathered.setdefault(id_, _Gathered()).add(event)
-                    continue
-                rest = gathered.pop(id_, None)
-                if rest is not None and rest.is_waiting:
-                    arrivals.append((id_, rest.take(now_s)))
-                arrivals.append((id_, event))
-            for id_, waiting in gathered.items():
-                if waiting.is_waiting and waiting.due_s <= now_s:
-                    arrivals.append((id_, waiting.take(now_s)))
-            if arrivals:
-                self.arrived.emit(arrivals)
-
-    def _wait(self, due_s: list[float]) -> tuple[list[_Item], bool]:
-        """Wait until something comes or is due; return what came, and whether the end was asked for."""
-        items: list[_Item] = []
-        try:
-            timeout_s = max(0.0, min(due_s) - time.monotonic()) if due_s else None
-            item = self._queue.get(timeout=timeout_s)
-            while item is not None:
-                items.append(item)
-                if len(items) >= _MAX_ITEMS:
-                    return items, False
-                item = self._queue.get_nowait()
-            return items, True
-        except queue.Empty:
-            return items, False

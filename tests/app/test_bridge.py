@@ -16,7 +16,8 @@ from fake_client import FakeClient
 from PySide6.QtCore import QThread
 from pytestqt.qtbot import QtBot
 
-from inglenook.app.bridge import TEXT_INTERVAL_S, EngineBridge, EngineState, ModelState
+from inglenook.app.bridge import EngineBridge, EngineState, ModelState
+from inglenook.app.event_reader import TEXT_INTERVAL_S
 from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import MAX_RESTARTS, EngineClient
 from inglenook.engine.request import LoadProgress, Request
