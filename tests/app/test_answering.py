@@ -19,6 +19,7 @@ from inglenook.engine.request import Request
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
+from inglenook.storage.errors import DiskFullError
 from inglenook.storage.messages import Messages
 from inglenook.storage.parsing.document import Chunk, ParsedDocument, ParsedPage
 
@@ -453,3 +454,45 @@ def test_two_conversations_are_answered_at_the_same_time(qtbot: QtBot, desk: Des
 
     texts = {a.reply.conversation_id: a.reply.text for a in desk.answers}
     assert texts == {1: "first", 2: "second"}
+
+
+def test_a_full_disk_is_told_once_and_the_shown_text_stays(
+    qtbot: QtBot, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object, **_options: object) -> None:
+        raise DiskFullError("There is no room on the disk.")
+
+    desk.answering.ask("Why?")
+    qtbot.waitUntil(lambda: bool(desk.client.requests))
+    monkeypatch.setattr(Messages, "save_reply", full)
+    monkeypatch.setattr(Messages, "finish_reply", full)
+
+    for piece in ("so", " far"):
+        desk.client.requests[0].say(piece)
+        qtbot.waitUntil(lambda piece=piece: piece in desk.texts)
+        qtbot.waitUntil(lambda: not desk.answering._save_timer.isActive(), timeout=3000)
+    desk.client.requests[0].finish()
+    qtbot.waitUntil(lambda: bool(desk.answers))
+
+    reply = desk.answers[0].reply
+    assert desk.notices == ["There is no room on the disk."]
+    assert (reply.text, reply.status, reply.error) == ("so far", "failed", "There is no room on the disk.")
+
+
+def test_after_the_engine_gave_up_a_question_tries_once_more_and_says_why_not(
+    qtbot: QtBot, desk: Desk
+) -> None:
+    desk.client.loads_at_once = False
+    desk.client.die("Gone.")
+    qtbot.waitUntil(lambda: desk.bridge.engine_state.phase == "stopped")
+    desk.bridge.restart()
+    desk.client.loads[-1].fail("EngineStoppedError", "It is not started again for 200 s.")
+    qtbot.waitUntil(lambda: desk.bridge.engine_state.phase == "gave_up")
+
+    desk.answering.ask("Why?")
+    qtbot.waitUntil(lambda: len(desk.client.loads) == 3)
+    desk.client.loads[-1].fail("EngineStoppedError", "It is not started again for 190 s.")
+    qtbot.waitUntil(lambda: bool(desk.answers))
+
+    assert desk.answers[0].reply.error == "It is not started again for 190 s."
+    assert desk.bridge.engine_state.phase == "gave_up"
