@@ -50,7 +50,6 @@ class ChatPage(QWidget):
         layout.addWidget(self.stage)
         layout.addWidget(self.composer)
         layout.addWidget(self._footer)
-        self.setFocusProxy(self.composer)
         for signal in (self.model.rowsInserted, self.model.rowsRemoved, self.model.modelReset):
             signal.connect(self._show_emptiness)
         theme.changed.connect(self._restyle)

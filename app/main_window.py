@@ -285,7 +285,8 @@ class MainWindow(QMainWindow):
             self._focus_page()
 
     def _focus_page(self) -> None:
-        self.page.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        first = {self.chat: self.chat.composer, self.models: self.models.import_button}
+        first.get(self.page, self.welcome.main_button).setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _focus_list(self, view: QWidget) -> None:
         self.sidebar.show()
@@ -299,9 +300,12 @@ class MainWindow(QMainWindow):
 
     def _step_pane(self, step: int) -> None:
         chat = self.chat
-        centre = [chat.view, chat.composer] if self.page is chat else [self.page]
-        panes = [self.sidebar.chats.view, self.sidebar.documents.view, *centre, self.source]
-        panes = [pane for pane in panes if pane.isVisible()]
+        others = self.models.import_button if self.page is self.models else self.welcome.main_button
+        centre = [chat.view, chat.composer] if self.page is chat else [others]
+        side, documents = self.sidebar, self.sidebar.documents
+        chats = side.chats.view if side.chats.view.isVisible() else side.new_button
+        shelf = documents.view if documents.view.isVisible() else documents.add_button
+        panes = [pane for pane in (chats, shelf, *centre, self.source.focus_target) if pane.isVisible()]
         if not panes:
             return
         focus = QApplication.focusWidget()

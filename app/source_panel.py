@@ -121,7 +121,6 @@ class SourcePanel(QWidget):
         self._layout.addLayout(self._pager)
         self._layout.addWidget(self._quote)
         self._layout.addWidget(self._stack, 1)
-        self.setFocusProxy(self._scroll)
         theme.changed.connect(self._restyle)
         self._restyle()
 
@@ -134,6 +133,12 @@ class SourcePanel(QWidget):
     def page_index(self) -> int:
         """The page that is shown or asked for, from 0."""
         return self._page_index
+
+    @property
+    def focus_target(self) -> QWidget:
+        """What the keyboard goes to in this pane: the page, or what closes the pane while there is none."""
+        shown = self._stack.currentWidget()
+        return self.close_button if shown is self._sentence else shown
 
     def open(self, source: SourceView) -> None:
         """Show a source: its words at once, its page when it arrives."""
@@ -174,7 +179,6 @@ class SourcePanel(QWidget):
             self.tr("{0}, passage marked").format(self.page_label.text()) if marks else self.page_label.text()
         )
         self._stack.setCurrentWidget(self._scroll)
-        self.setFocusProxy(self._scroll)
         QTimer.singleShot(0, self, self._show_passage)
 
     def show_text(
@@ -200,7 +204,6 @@ class SourcePanel(QWidget):
         self.text.setTextCursor(QTextCursor(self.text.document().findBlock(_utf16(text, start))))
         self.text.centerCursor()
         self._stack.setCurrentWidget(self.text)
-        self.setFocusProxy(self.text)
 
     def show_problem(self, page_index: int, sentence: str) -> None:
         """Say in place of the page why it cannot be shown; the quote stays."""

@@ -85,7 +85,6 @@ class WelcomePage(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(centred(column, theme))
-        self.setFocusProxy(self.main_button)
         theme.changed.connect(self._restyle)
         self._restyle()
 

@@ -31,6 +31,7 @@ class WindowDesk:
         self.window = MainWindow(theme)
         self.application = Application(self.folders, client=self.client)  # type: ignore[arg-type]
         self.join = WindowJoin(self.window, self.application)
+        self._is_closed = False
         self.window.show()
 
     def start(self) -> WindowDesk:
@@ -40,9 +41,11 @@ class WindowDesk:
         return self
 
     def close(self) -> None:
-        self.application.close()
-        self.window.close()
-        self.window.deleteLater()
+        if not self._is_closed:
+            self._is_closed = True
+            self.application.close()
+            self.window.close()
+            self.window.deleteLater()
 
     @property
     def can_write(self) -> bool:
@@ -88,7 +91,8 @@ def put_model(folder: Path, name: str = "tiny", *, kind: str = "chat", title: st
         licence="MIT",
         origin="a test",
         size_bytes=1_000_000,
-        memory_bytes=2_000_000,
+        num_parameters=1_000_000,
+        kv_bytes_per_token=1_000,
     )
     (place / "model.json").write_bytes(msgspec.json.encode(record))
     (place / "model.gguf").write_bytes(b"GGUF")
