@@ -156,6 +156,7 @@ class NativeModel:
         self.spec = spec
         self.kv: tuple[KVTensors, ...] = ()
         self.weight_bytes = weights.size_bytes
+        self.num_threads = num_threads
         self._groups = groups
         self._weights = weights
         self._frequencies = np.ascontiguousarray(rope_frequencies(spec.rope))
@@ -219,6 +220,12 @@ class NativeModel:
         if result != c.STEP_DONE:
             raise InternalEngineError("a step names a token, block or slot that does not exist.")
         return logits
+
+    def read_bandwidth_gb_s(self, size_bytes: int = 1 << 29) -> float:
+        """The best speed at which this model's threads read a buffer of `size_bytes`, in GB/s: decoding's limit."""
+        assert self._engine is not None, "the model is closed"
+        buffer = np.ones(size_bytes, dtype=np.uint8)
+        return size_bytes / min(self._engine.read_seconds(buffer) for _ in range(5)) / 1e9
 
     def close(self) -> None:
         """End the threads, drop weights and KV tensors."""

@@ -100,8 +100,10 @@ class Engine {
     bool is_valid(const Batch& batch, const KvGroup* groups) const {
         if (batch.num_tokens < 0 || batch.num_sequences < 0 || batch.num_logits < 0) return false;
         if (batch.query_starts[0] != 0 || batch.query_starts[batch.num_sequences] != batch.num_tokens) return false;
-        for (int64_t r = 0; r < batch.num_logits; ++r)
-            if (batch.logits_rows[r] < 0 || batch.logits_rows[r] >= batch.num_tokens) return false;
+        for (int64_t r = 0; r < batch.num_logits; ++r) {
+            const int64_t row = batch.logits_rows[r], before = r ? batch.logits_rows[r - 1] : -1;
+            if (row <= before || row >= batch.num_tokens) return false;
+        }
         for (int64_t t = 0; t < batch.num_tokens; ++t)
             if (batch.token_ids[t] < 0 || batch.token_ids[t] >= model_.vocab_size || batch.positions[t] < 0) return false;
         for (int64_t g = 0; g < model_.num_kv_groups; ++g) {
@@ -231,8 +233,11 @@ class Engine {
         pool_.barrier();
         int64_t counter = 0;
         for (const Layer& layer : layers_) {
-            attention(thread, layer, counter);
-            mlp(thread, layer, counter);
+            const bool is_last = &layer == &layers_.back();
+            const int64_t rows = is_last ? batch_->num_logits : batch_->num_tokens;
+            attention(thread, layer, counter, rows);
+            if (rows == 0) return;
+            mlp(thread, layer, counter, rows);
             if (thread == 0) is_cancelled_ = cancel_ && *cancel_;
             pool_.barrier();
             if (is_cancelled_) return;
@@ -251,16 +256,17 @@ class Engine {
         }
     }
 
-    const Record* norm(int thread, const float* weight) {
+    const Record* norm(int thread, const float* weight, int64_t rows) {
         const int64_t size = model_.hidden_size;
-        return quantize(thread, batch_->num_tokens, size, [&](int64_t r, Record* out, int64_t step) {
+        return quantize(thread, rows, size, [&](int64_t r, Record* out, int64_t step) {
             norm_and_quantize_row(hidden_.get() + r * size, weight, size, static_cast<float>(model_.norm_eps), out, step);
         });
     }
 
-    void attention(int thread, const Layer& layer, int64_t& counter) {
+    // Of the last layer only the `rows` whose logits are wanted go on, in the places 0 .. rows - 1.
+    void attention(int thread, const Layer& layer, int64_t& counter, int64_t rows) {
         const int64_t tokens = batch_->num_tokens;
-        const Record* x = norm(thread, layer.attention_norm);
+        const Record* x = norm(thread, layer.attention_norm, tokens);
         float* qkv = qkv_.get();
         const Product products[] = {{&layer.q, qkv, qkv_size(), false},
                                     {&layer.k, qkv + query_size(), qkv_size(), false},
@@ -272,16 +278,27 @@ class Engine {
             store_token(layer, unit / model_.num_kv_heads, unit % model_.num_kv_heads);
         });
         pool_.barrier();
+        if (rows == 0) return;
         attend_all(thread, layer, counter++);
+        if (thread == 0 && rows < tokens) keep_rows();
         pool_.barrier();
 
         const int64_t size = query_size();
-        const Record* mixed = quantize(thread, tokens, size, [&](int64_t r, Record* out, int64_t step) {
-            quantize_row(attended_.get() + r * size, size, out, step);
+        const Record* mixed = quantize(thread, rows, size, [&](int64_t r, Record* out, int64_t step) {
+            const int64_t row = rows < tokens ? batch_->logits_rows[r] : r;
+            quantize_row(attended_.get() + row * size, size, out, step);
         });
         const Product product{&layer.o, hidden_.get(), model_.hidden_size, true};
-        multiply(thread, counter++, &product, 1, mixed, tokens);
+        multiply(thread, counter++, &product, 1, mixed, rows);
         pool_.barrier();
+    }
+
+    void keep_rows() {
+        const int64_t size = model_.hidden_size;
+        for (int64_t r = 0; r < batch_->num_logits; ++r) {
+            const float* from = hidden_.get() + batch_->logits_rows[r] * size;
+            std::copy(from, from + size, hidden_.get() + r * size);
+        }
     }
 
     // Biases, rotation and scaling of one KV head's queries and key, and the store of its key and value.
@@ -334,16 +351,16 @@ class Engine {
         });
     }
 
-    void mlp(int thread, const Layer& layer, int64_t& counter) {
-        const int64_t tokens = batch_->num_tokens, units = model_.intermediate_size / kGroup;
-        const Record* x = norm(thread, layer.mlp_norm);
-        const Records activated{mlp_records_.get(), units, block_of(tokens)};
+    void mlp(int thread, const Layer& layer, int64_t& counter, int64_t rows) {
+        const int64_t units = model_.intermediate_size / kGroup;
+        const Record* x = norm(thread, layer.mlp_norm, rows);
+        const Records activated{mlp_records_.get(), units, block_of(rows)};
         uint8_t* open = scratch_[static_cast<size_t>(thread)].open.get();
-        share(counter++, units, grain(units, tokens), [&](int64_t first, int64_t last) {
+        share(counter++, units, grain(units, rows), [&](int64_t first, int64_t last) {
             for (int64_t unit = first; unit < last; ++unit) {
                 const TileRef tiles[] = {{&layer.gate, 2 * unit}, {&layer.gate, 2 * unit + 1},
                                          {&layer.up, 2 * unit}, {&layer.up, 2 * unit + 1}};
-                multiply_tiles(tiles, 4, x, tokens, open, [&](int64_t row, int64_t block, const float* values) {
+                multiply_tiles(tiles, 4, x, rows, open, [&](int64_t row, int64_t block, const float* values) {
                     const auto value = [&](int tile, int64_t r) { return load(values + (tile * kBlockRows + r) * kLanes); };
                     for (int64_t r = 0; r < block; ++r)
                         quantize_group(mul(silu(value(0, r)), value(2, r)), mul(silu(value(1, r)), value(3, r)),
@@ -353,16 +370,11 @@ class Engine {
         });
         pool_.barrier();
         const Product product{&layer.down, hidden_.get(), model_.hidden_size, true};
-        multiply(thread, counter++, &product, 1, activated.data, tokens);
+        multiply(thread, counter++, &product, 1, activated.data, rows);
     }
 
     void head(int thread, int64_t counter) {
-        if (batch_->num_logits == 0) return;
-        const int64_t size = model_.hidden_size;
-        const Record* x = quantize(thread, batch_->num_logits, size, [&](int64_t r, Record* out, int64_t step) {
-            norm_and_quantize_row(hidden_.get() + batch_->logits_rows[r] * size, model_.output_norm, size,
-                                  static_cast<float>(model_.norm_eps), out, step);
-        });
+        const Record* x = norm(thread, model_.output_norm, batch_->num_logits);
         const Product product{&model_.head, logits_, model_.vocab_size, false};
         multiply(thread, counter, &product, 1, x, batch_->num_logits);
     }

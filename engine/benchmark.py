@@ -1,0 +1,175 @@
+"""How fast a model runs on a back end: prefill, decode, eight decodes at once, and the memory bandwidth that is used.
+
+The steps are those of real use without a scheduler, tokenizer or sampler around them: prefill in the back end's own
+step size, then one token a step. Each figure is the best of some rounds. Bandwidth counts the bytes of the source
+file's tensors that a token reads, and its keys and values, against the speed at which the same threads read a large
+buffer in the same run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from inglenook.engine.backend import Backend, BackendModel, WeightSource
+from inglenook.engine.backend_choice import choose_backend
+from inglenook.engine.batch import Batch, GroupTables
+from inglenook.engine.cpu import default_num_threads
+from inglenook.engine.errors import InvalidRequestError
+from inglenook.engine.kv_cache import BLOCK_SIZE, KVDtype, num_blocks_for
+from inglenook.engine.models.spec import ModelSpec
+from inglenook.engine.native_backend import NativeModel
+from inglenook.engine.weights.loader import open_model
+
+PROMPT_TOKENS = 512
+CONTEXT_BEFORE_DECODE = 16
+DECODE_TOKENS = 128
+SEQUENCES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What was measured. Rates are tokens a second; `bandwidth_fraction` is None where reading was not measured."""
+
+    backend: str
+    kv_dtype: str
+    threads: int
+    load_s: float
+    prefill_tok_s: float
+    decode_tok_s: float
+    batch8_decode_tok_s: float
+    bandwidth_gb_s: float
+    bandwidth_fraction: float | None
+    weights_mb: float
+    kv_mb: float
+    rss_mb: float
+
+
+def measure_file(
+    path: Path,
+    *,
+    backend: str = "auto",
+    kv_dtype: KVDtype | None = None,
+    threads: int | None = None,
+    rounds: int = 3,
+) -> Speed:
+    """Load the model at `path` as the engine would and measure it.
+
+    Raises:
+        EngineError: the model cannot be opened or run so.
+    """
+    torch.set_num_threads(threads or default_num_threads())
+    with open_model(path) as file:
+        chosen = choose_backend(backend, file.spec, file, kv_dtype=kv_dtype, num_threads=threads)
+        return measure(chosen, file.spec, file, rounds=rounds)
+
+
+def measure(backend: Backend, spec: ModelSpec, source: WeightSource, *, rounds: int = 3) -> Speed:
+    """Load a model on a back end, measure it, and close it."""
+    if spec.context_length < PROMPT_TOKENS:
+        raise InvalidRequestError(
+            f"measuring needs a context of {PROMPT_TOKENS} tokens, the model has {spec.context_length}."
+        )
+    start = time.perf_counter()
+    model = backend.load(spec, source, lambda done, total: None)
+    load_s = time.perf_counter() - start
+    try:
+        blocks = max(num_blocks_for(PROMPT_TOKENS), SEQUENCES * num_blocks_for(DECODE_TOKENS))
+        model.allocate_kv((blocks,) * len(backend.kv_groups(spec)))
+        return _measure_model(backend, model, source, load_s, rounds)
+    finally:
+        model.close()
+
+
+def _measure_model(
+    backend: Backend, model: BackendModel, source: WeightSource, load_s: float, rounds: int
+) -> Speed:
+    step = backend.step_tokens(model.spec)
+    prefill = _best(rounds, lambda: _prefill(model, step))
+    _run(model, [(0, CONTEXT_BEFORE_DECODE)])
+    decode = _best(rounds, lambda: _decode(model, 1))
+    together = _best(rounds, lambda: _decode(model, SEQUENCES))
+    context = CONTEXT_BEFORE_DECODE + DECODE_TOKENS // 2
+    groups = [kv.group for kv in model.kv]
+    read = sum(g.block_bytes * min(context, g.window or context) / BLOCK_SIZE for g in groups)
+    bandwidth = (_bytes_a_token(model.spec, source) + read) * DECODE_TOKENS / decode / 1e9
+    limit = model.read_bandwidth_gb_s() if isinstance(model, NativeModel) else None
+    return Speed(
+        backend=f"{backend.name}:{backend.isa}" if hasattr(backend, "isa") else backend.name,
+        kv_dtype=groups[0].dtype,
+        threads=model.num_threads if isinstance(model, NativeModel) else torch.get_num_threads(),
+        load_s=round(load_s, 3),
+        prefill_tok_s=round(PROMPT_TOKENS / prefill, 1),
+        decode_tok_s=round(DECODE_TOKENS / decode, 1),
+        batch8_decode_tok_s=round(SEQUENCES * DECODE_TOKENS / together, 1),
+        bandwidth_gb_s=round(bandwidth, 2),
+        bandwidth_fraction=round(bandwidth / limit, 3) if limit else None,
+        weights_mb=round(model.weight_bytes / 1e6, 1),
+        kv_mb=round(sum(kv.num_blocks * kv.group.block_bytes for kv in model.kv) / 1e6, 1),
+        rss_mb=round(_resident_bytes() / 1e6, 1),
+    )
+
+
+def _best(rounds: int, work: Callable[[], None]) -> float:
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def _prefill(model: BackendModel, step: int) -> None:
+    for start in range(0, PROMPT_TOKENS, step):
+        end = min(start + step, PROMPT_TOKENS)
+        _run(model, [(start, end - start)], wants_logits=end == PROMPT_TOKENS)
+
+
+def _decode(model: BackendModel, sequences: int) -> None:
+    first = CONTEXT_BEFORE_DECODE if sequences == 1 else 0
+    for position in range(first, first + DECODE_TOKENS):
+        _run(model, [(position, 1)] * sequences)
+
+
+def _run(model: BackendModel, chunks: list[tuple[int, int]], *, wants_logits: bool = True) -> None:
+    """One step of (first position, tokens) chunks, each a sequence with blocks of its own."""
+    width = num_blocks_for(max(start + count for start, count in chunks))
+    tokens = [
+        (7 * p + 3) % model.spec.vocab_size for start, count in chunks for p in range(start, start + count)
+    ]
+    positions = torch.cat([torch.arange(start, start + count) for start, count in chunks])
+    sizes = torch.tensor([count for _, count in chunks])
+    tables = torch.arange(len(chunks) * width, dtype=torch.int32).view(len(chunks), width)
+    ends = torch.cumsum(sizes, 0)
+    slots = positions + torch.repeat_interleave(torch.arange(len(chunks)) * width * BLOCK_SIZE, sizes)
+    if width * len(chunks) > model.kv[0].num_blocks:
+        raise AssertionError(f"{width * len(chunks)} blocks are needed, there are {model.kv[0].num_blocks}")
+    model.forward(
+        Batch(
+            token_ids=torch.tensor(tokens),
+            positions=positions,
+            query_starts=torch.cat([torch.zeros(1, dtype=torch.int64), ends]).int(),
+            context_lengths=torch.tensor([start + count for start, count in chunks], dtype=torch.int32),
+            logits_rows=ends - 1 if wants_logits else ends[:0],
+            groups=(GroupTables(tables, slots),) * len(model.kv),
+        )
+    )
+
+
+def _bytes_a_token(spec: ModelSpec, source: WeightSource) -> int:
+    """Bytes of the source's tensors that one decoded token reads: all but an embedding that is no head."""
+    skipped = () if spec.tied_head else ("embedding",)
+    return sum(source.tensor(name).size_bytes for name in source.names if name not in skipped)
+
+
+def _resident_bytes() -> int:
+    """This process's resident memory, 0 where the system does not say."""
+    try:
+        fields = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in fields if line.startswith("VmRSS:")), 0)
