@@ -20,7 +20,7 @@ from inglenook.app import citations
 from inglenook.app.bridge import CHAT, EngineBridge, ModelState
 from inglenook.app.embedder import Embedder
 from inglenook.app.open_turn import OpenTurn, ReplyOptions
-from inglenook.app.prompts import SHARE_FOR_WHOLE_DOCUMENTS, Room, build_prompt, dropped_notice
+from inglenook.app.prompts import Room, build_prompt, dropped_notice
 from inglenook.app.retrieval import Evidence, gather
 from inglenook.app.tasks import Tasks
 from inglenook.app.token_estimate import TokenEstimate
@@ -203,9 +203,7 @@ class Answering(QObject):
             return
         state = self._bridge.model_state(CHAT)
         room = self._room(turn, state)
-        whole_bytes = round(
-            SHARE_FOR_WHOLE_DOCUMENTS * room.prompt_tokens * self._estimate(state).bytes_per_token
-        )
+        whole_bytes = round(room.whole_tokens * self._estimate(state).bytes_per_token)
         previous = [message.text for message in turn.saved.history if message.role == "user"]
         question, document_ids, embedder = turn.saved.question.text, turn.document_ids, self._embedder.name
 

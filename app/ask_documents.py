@@ -24,7 +24,7 @@ from inglenook.app import citations
 from inglenook.app.ask_command import answer_record, print_json, stream, wait_for_model
 from inglenook.app.errors import AppError
 from inglenook.app.paths import user_folders
-from inglenook.app.prompts import SHARE_FOR_WHOLE_DOCUMENTS, Prompt, Room, build_prompt, place_text
+from inglenook.app.prompts import Prompt, Room, build_prompt, place_text
 from inglenook.app.retrieval import Evidence, gather
 from inglenook.app.terminal import StatusLine, harmless
 from inglenook.app.token_estimate import TokenEstimate
@@ -239,7 +239,7 @@ def _answer(
     """Ask, with a shorter prompt each time that the engine says it is too long."""
     estimate = TokenEstimate()
     room = Room.of(loaded.context_length, request.sampling.max_tokens)
-    whole_bytes = round(SHARE_FOR_WHOLE_DOCUMENTS * room.prompt_tokens * estimate.bytes_per_token)
+    whole_bytes = round(room.whole_tokens * estimate.bytes_per_token)
     evidence = documents.gather(question, whole_bytes=whole_bytes, client=client, status=status)
     system = next((m["content"] for m in request.messages or () if m["role"] == "system"), "")
     for attempt in range(MAX_ATTEMPTS):

@@ -17,10 +17,11 @@ from inglenook.storage.records import Hit, Place
 
 MAX_PASSAGES = 6
 DEFAULT_REPLY_TOKENS = 1024
-SHARE_FOR_WHOLE_DOCUMENTS = 0.6
-"""Of the context left for the prompt, what documents may take to go in whole; else passages are looked up."""
+MAX_WHOLE_TOKENS = 3000
+"""Documents longer than this are searched even where more would fit: a processor reads some hundred tokens a second."""
 
 _SHARE_FOR_PASSAGES = 0.6
+_SHARE_FOR_WHOLE_DOCUMENTS = 0.6
 _TOKENS_PER_MESSAGE = 12
 _MOST_BYTES_PER_TOKEN = 12
 _WHOLE_HEAD = "These are documents of the user, page by page. Answer questions about them from their text."
@@ -68,6 +69,11 @@ class Room:
     def prompt_tokens(self) -> int:
         """What is left for the prompt."""
         return max(0, self.context_length - self.reply_tokens)
+
+    @property
+    def whole_tokens(self) -> int:
+        """What documents may take to go in whole; of longer ones passages are looked up."""
+        return min(MAX_WHOLE_TOKENS, round(_SHARE_FOR_WHOLE_DOCUMENTS * self.prompt_tokens))
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,11 +193,11 @@ def test_the_real_models_answer_from_a_document(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     ModelLibrary(tmp_path / "share" / "inglenook" / "models").add(minilm, name="minilm")
-    facts = invent_facts(60)
+    facts = invent_facts(30)
     path = write_pdf(tmp_path / "survey.pdf", facts)
 
     options = ["--model", str(smollm2), "--json", "--temperature", "0", "--max-tokens", "24"]
-    status = run(["ask", facts[30].question, "--document", str(path), *options])
+    status = run(["ask", facts[20].question, "--document", str(path), *options])
 
     assert status == 0
-    assert 31 in [source["page"] for source in asked_json(capsys)["sources"]]
+    assert 21 in [source["page"] for source in asked_json(capsys)["sources"]]

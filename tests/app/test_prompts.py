@@ -144,6 +144,11 @@ def test_the_reply_has_room_by_default_and_never_more_than_half() -> None:
     assert Room.of(1000, 900) == Room(1000, 500)
 
 
+def test_documents_go_in_whole_up_to_a_length_that_is_read_in_time() -> None:
+    assert Room.of(2048).whole_tokens == round(0.6 * 1536)
+    assert Room.of(100_000).whole_tokens == 3000
+
+
 @given(st.integers(60, 2000), st.lists(st.integers(1, 300), max_size=8))
 def test_passages_fit_whenever_the_question_does(context: int, sizes: list[int]) -> None:
     room = Room.of(context)
