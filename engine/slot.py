@@ -208,7 +208,8 @@ class Slot:
         accepted = 0
         try:
             if generation.max_tokens == 0:
-                generation.finish_reason = "length"
+                for ended in (generation, *completion.add_choices()):
+                    ended.finish_reason = "length"
             else:
                 for other in completion.add_choices():
                     self._take_token(completion, other, logits[0])

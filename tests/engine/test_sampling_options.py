@@ -106,6 +106,12 @@ def test_several_choices_differ_and_each_equals_itself_alone(client):
     assert client.stats().values["chat.kv_blocks_live"] == 0
 
 
+def test_several_choices_of_no_tokens_end_at_once(client):
+    reply = client.submit(ask(n=3, max_tokens=0)).result(T)
+
+    assert (reply.texts, reply.finished.finish_reasons) == (("",) * 3, ("length",) * 3)
+
+
 def test_several_choices_can_be_cancelled_together(client):
     handle = client.submit(ask(temperature=1, n=3, max_tokens=300))
     next(handle.events(T))
