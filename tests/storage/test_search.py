@@ -11,7 +11,7 @@ from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
 from inglenook.storage.parsing.document import Rect
 from inglenook.storage.records import Document
-from inglenook.storage.search import Search, fuse
+from inglenook.storage.search import Search, from_least, from_zero, fuse, fuse_scores
 from inglenook.storage.vectors import Vectors
 
 AddDocument = Callable[..., Document]
@@ -108,8 +108,8 @@ def test_both_arms_are_fused_with_their_ranks(db: Database, add_document: AddDoc
     hits = Search(db).search("heron", limit=3, vector=np.array([1, 0], np.float32), embedder="m")
 
     assert [(h.chunk.text, h.keyword_rank, h.vector_rank) for h in hits] == [
-        ("heron", 0, 2),
         ("heron and more words", 1, 1),
+        ("heron", 0, 2),
         ("a grey bird", None, 0),
     ]
 
@@ -118,6 +118,24 @@ def test_fusing_weighs_ranks_and_breaks_ties_by_id() -> None:
     assert [i for i, _ in fuse(([3, 2], 0.5), ([2, 1], 0.5))] == [2, 3, 1]
     assert [i for i, _ in fuse(([9], 0.5), ([4], 0.5))] == [4, 9]
     assert [i for i, _ in fuse(([9], 0.6), ([4], 0.4))] == [9, 4]
+
+
+def test_scores_are_scaled_and_weighed() -> None:
+    by_words, by_meaning = [(3, 8.0), (2, 4.0)], [(2, 0.9), (3, 0.8), (1, 0.5)]
+
+    assert from_zero(by_words) == [(3, 1.0), (2, 0.5)]
+    assert [i for i, _ in fuse_scores((from_zero(by_words), 0.5), (from_least(by_meaning), 0.5))] == [3, 2, 1]
+    assert [i for i, _ in fuse_scores((from_zero(by_words), 0.1), (from_least(by_meaning), 0.9))] == [2, 3, 1]
+    assert from_least([(7, 0.4)]) == from_zero([(7, 0.0)]) == [(7, 1.0)]
+    assert from_zero([]) == from_least([]) == fuse_scores() == []
+
+
+def test_a_question_in_german_finds_the_part_of_a_compound(db: Database, add_document: AddDocument) -> None:
+    add_document("Das ist die Betriebsratsrichtlinie der Union.", "Das ist ein Reiher auf einem Bein.")
+
+    hits = Search(db).search("Was verlangt die Richtlinie für Betriebsräte?", limit=1)
+
+    assert [hit.chunk.text for hit in hits] == ["Das ist die Betriebsratsrichtlinie der Union."]
 
 
 def test_reader_finds_what_the_writer_has_just_added(
