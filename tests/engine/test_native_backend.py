@@ -12,11 +12,12 @@ import torch
 from native_fixtures import PACKED_FORMATS, RandomSource, make_batch, quantized, tiny_spec, usable_isas
 
 from inglenook.engine.errors import InternalEngineError, UnsupportedModelError
-from inglenook.engine.kv_cache import allocate_kv
+from inglenook.engine.kv_cache import KVDtype, allocate_kv
 from inglenook.engine.models.decoder import Linear
 from inglenook.engine.models.spec import ModelSpec, RopeSpec
 from inglenook.engine.native_backend import NativeBackend, NativeModel, StepCancelledError, refusal
 from inglenook.engine.torch_backend import TORCH_BACKENDS, TorchOperations
+from inglenook.engine.weights.loader import open_model
 from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
 
 ISAS = usable_isas()
@@ -346,3 +347,25 @@ def test_what_the_kernels_do_not_know_is_refused_by_name() -> None:
     why = refusal(spec, RandomSource(spec, PACKED_FORMATS))
 
     assert why == "it has norms of queries and keys, capped logits"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["smollm2", "qwen2"])
+@pytest.mark.parametrize("kv_dtype", ["float16", "int8"])
+def test_real_models_give_the_same_logits_in_every_chunking(
+    folder: Path, request: pytest.FixtureRequest, name: str, kv_dtype: KVDtype
+) -> None:
+    with open_model(request.getfixturevalue(name)) as file:
+        ids = torch.randint(
+            0, file.spec.vocab_size, (300,), generator=torch.Generator().manual_seed(1)
+        ).tolist()
+        results = []
+        for num_threads, sizes in ((2, [300]), (1, [257, 43]), (2, [16] * 18 + [8, 2, 1, 1])):
+            backend = NativeBackend(folder=folder, num_threads=num_threads, kv_dtype=kv_dtype)
+            model = backend.load(file.spec, file, lambda done, total: None)
+            model.allocate_kv((40,))
+            results.append(run(model, ids, sizes))
+            model.close()
+
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])
