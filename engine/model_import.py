@@ -6,7 +6,6 @@ only headers are read. `copy_model` copies a .gguf, or those files of a safetens
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from inglenook.engine.kv_cache import BLOCK_SIZE, kv_groups
 from inglenook.engine.model_catalogue import ModelKind
 
 _CHUNK_BYTES = 1 << 20
-_MAX_CONFIG_BYTES = 1 << 20
 # What a model folder may hold; weights in other formats, code and pictures stay behind.
 _MODEL_FILE = re.compile(
     r"(.+\.safetensors|.+\.json|.+\.jinja|.+\.txt|.+\.model|1_Pooling/config\.json)", re.I
@@ -45,12 +43,13 @@ def inspect_model(path: Path) -> ModelFacts:
         ModelNotFoundError: there is nothing at `path`.
         ModelFileError: it is not a sound model that the engine runs.
     """
+    from inglenook.engine.encoder_file import is_encoder
     from inglenook.engine.weights.loader import open_model
 
     if not path.exists():
         raise ModelNotFoundError(f"There is no file or folder {path}.")
-    if path.is_dir() and (encoder := _inspect_encoder(path)) is not None:
-        return encoder
+    if is_encoder(path):
+        return _inspect_encoder(path)
     weights = open_model(path)
     try:
         spec = weights.spec
@@ -67,30 +66,19 @@ def inspect_model(path: Path) -> ModelFacts:
         weights.close()
 
 
-def _inspect_encoder(folder: Path) -> ModelFacts | None:
-    """The facts of a sentence encoder; None for any other folder."""
-    from inglenook.engine.weights.json_file import read_json_file
-    from inglenook.engine.weights.metadata import Metadata
-    from inglenook.engine.weights.safetensors_folder import SafetensorsFolder
+def _inspect_encoder(path: Path) -> ModelFacts:
+    """The facts of a sentence encoder."""
+    from inglenook.engine.encoder_file import open_encoder
 
-    if not (folder / "config.json").is_file():
-        return None
-    config = Metadata(read_json_file(folder / "config.json", _MAX_CONFIG_BYTES), "config.json")
-    if config.text("model_type", default="") != "bert":
-        return None
-    weights = SafetensorsFolder(folder)
-    try:
-        num_parameters = sum(math.prod(tensor.shape) for tensor in weights.tensors.values())
-    finally:
-        weights.close()
-    return ModelFacts(
-        title=folder.name,
-        kind="embedding",
-        licence="not stated",
-        size_bytes=sum(file.stat().st_size for file in model_files(folder)),
-        num_parameters=num_parameters,
-        kv_bytes_per_token=0,
-    )
+    with open_encoder(path) as encoder:
+        return ModelFacts(
+            title=path.name,
+            kind="embedding",
+            licence="not stated",
+            size_bytes=sum(file.stat().st_size for file in model_files(path)),
+            num_parameters=encoder.spec.num_parameters,
+            kv_bytes_per_token=0,
+        )
 
 
 def model_files(path: Path) -> list[Path]:

@@ -8,53 +8,11 @@ divided by its length (Reimers and Gurevych, "Sentence-BERT", 2019).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch.nn.functional import embedding, gelu, layer_norm, linear, normalize, scaled_dot_product_attention
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderSpec:
-    """Shape and pooling of an encoder. `max_tokens` counts the special tokens too; more are left out and said."""
-
-    architecture: str
-    vocab_size: int
-    hidden_size: int
-    num_layers: int
-    num_heads: int
-    intermediate_size: int
-    num_positions: int
-    num_types: int
-    norm_eps: float
-    pooling: Literal["mean", "first"]
-    max_tokens: int
-
-    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
-        """All tensors by their names in a BERT checkpoint."""
-        h, f = self.hidden_size, self.intermediate_size
-        shapes: dict[str, tuple[int, ...]] = {
-            "embeddings.word_embeddings.weight": (self.vocab_size, h),
-            "embeddings.position_embeddings.weight": (self.num_positions, h),
-            "embeddings.token_type_embeddings.weight": (self.num_types, h),
-            "embeddings.LayerNorm.weight": (h,),
-            "embeddings.LayerNorm.bias": (h,),
-        }
-        for i in range(self.num_layers):
-            p = f"encoder.layer.{i}."
-            for part, n, k in (
-                ("attention.self.query", h, h),
-                ("attention.self.key", h, h),
-                ("attention.self.value", h, h),
-                ("attention.output.dense", h, h),
-                ("intermediate.dense", f, h),
-                ("output.dense", h, f),
-            ):
-                shapes[f"{p}{part}.weight"], shapes[f"{p}{part}.bias"] = (n, k), (n,)
-            for part in ("attention.output.LayerNorm", "output.LayerNorm"):
-                shapes[f"{p}{part}.weight"] = shapes[f"{p}{part}.bias"] = (h,)
-        return shapes
+from inglenook.engine.models.encoder_spec import EncoderSpec
 
 
 class Encoder:
@@ -81,11 +39,11 @@ class Encoder:
         for row, sequence in enumerate(sequences):
             ids[row, : len(sequence)] = torch.tensor(sequence)
         valid = torch.arange(longest)[None] < lengths[:, None]
-        t = self._tensors
+        t, first = self._tensors, self.spec.first_position
         x = embedding(ids, t["embeddings.word_embeddings.weight"])
         x = (
             x
-            + t["embeddings.position_embeddings.weight"][:longest]
+            + t["embeddings.position_embeddings.weight"][first : first + longest]
             + t["embeddings.token_type_embeddings.weight"][0]
         )
         x = self._norm(x, "embeddings.LayerNorm")

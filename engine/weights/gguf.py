@@ -16,6 +16,9 @@ from inglenook.engine.weights.mapped_file import MappedFile
 from inglenook.engine.weights.metadata import Metadata
 from inglenook.kernels.weight_tensor import WeightTensor
 
+_ARCHITECTURE = b"general.architecture"
+_KEYS_START = 24  # after magic, version and the two counts
+
 
 class GGUFFile:
     """A GGUF file: `metadata` with typed getters, `tensors` by name, and `tensor(name)` as a view of the map.
@@ -66,3 +69,22 @@ class GGUFFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def read_architecture(path: Path) -> str:
+    """The architecture that a GGUF file names; "" for a file that is none. Reads a page where the key stands first.
+
+    Raises:
+        ModelNotFoundError, ModelFileError: as `GGUFFile` does.
+    """
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    if head[:4] != b"GGUF":
+        return ""
+    key = len(_ARCHITECTURE).to_bytes(8, "little") + _ARCHITECTURE + (8).to_bytes(4, "little")
+    start = _KEYS_START + len(key)
+    if head[_KEYS_START:start] == key:
+        size = int.from_bytes(head[start : start + 8], "little")
+        return head[start + 8 : start + 8 + min(size, 100)].decode(errors="replace")
+    with GGUFFile(path) as gguf:
+        return gguf.metadata.text(_ARCHITECTURE.decode(), default="")

@@ -28,15 +28,32 @@ def read_json_file(path: Path, max_bytes: int) -> dict[str, Any]:
         return parse_json_object(file.map[:], file.name)
 
 
+def read_json_list(path: Path, max_bytes: int) -> list[Any]:
+    """Read the JSON list in a file; raises as `read_json_file` does."""
+    with MappedFile(path) as file:
+        if file.size > max_bytes:
+            raise ModelFileError(
+                f"{file.name} has {size_words(file.size)}; at most {size_words(max_bytes)} are allowed."
+            )
+        value = _parse(file.map[:], file.name)
+    if not isinstance(value, list):
+        raise ModelFileError(f"{path.name} holds a JSON {type(value).__name__}; it must be a list.")
+    return value
+
+
 def parse_json_object(data: bytes, source: str) -> dict[str, Any]:
     """Read a JSON object from bytes, whose number the caller has bounded."""
-    try:
-        value = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{source} does not hold sound JSON: {error}.") from error
+    value = _parse(data, source)
     if not isinstance(value, dict):
         raise ModelFileError(f"{source} holds a JSON {type(value).__name__}; it must be an object.")
     return value
+
+
+def _parse(data: bytes, source: str) -> Any:
+    try:
+        return json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{source} does not hold sound JSON: {error}.") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
