@@ -139,8 +139,8 @@ class MainWindow(QMainWindow):
     def open_source(self) -> None:
         """Show the source's pane."""
         if self.source.isHidden():
-            self.source.show()
             sizes = self._panes.sizes()
+            self.source.show()
             wanted = min(
                 max(self.theme.px(360), sum(sizes) * 2 // 5), max(self.theme.px(260), sum(sizes) // 2)
             )

@@ -22,6 +22,8 @@ def window_style(theme: Theme) -> str:
     #source_panel {{ border-left: 1px solid {c.border}; }}
     QSplitter::handle {{ background: transparent; }}
     QScrollArea#page_scroll {{ background: {c.window}; border: none; }}
+    #source_panel QScrollArea, #source_panel QScrollArea > QWidget {{ background: {c.panel}; }}
+    #source_panel QPlainTextEdit {{ background: {c.window}; border-radius: {px(8)}px; padding: {px(8)}px; }}
     PlainLabel, ElidedLabel {{ background: transparent; color: {c.text}; }}
     *[look="muted"] {{ color: {c.muted}; {points(0.94)} }}
     *[look="small"] {{ color: {c.muted}; {points(0.86)} }}

@@ -74,6 +74,9 @@ def open_window(qtbot: QtBot, theme: Theme, profile: Path) -> Iterator[Callable[
         desk = WindowDesk(qtbot, theme, profile, EngineClient.child())  # type: ignore[arg-type]
         desks.append(desk)
         desk.start()
+        # The likeliest words, and no replies that ramble on.
+        desk.application.settings.set("chat.temperature", 0.0)
+        desk.application.settings.set("chat.max_tokens", 96)
         wait(desk, lambda: desk.application.bridge.model_state().phase == "ready")
         return desk
 

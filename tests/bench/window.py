@@ -54,7 +54,7 @@ def main() -> int:
         "runs": options.runs,
         "replies": len(first_paints),
         "model": "SmolLM2-135M-Instruct.Q4_1.gguf",
-        "platform": os.environ.get("QT_QPA_PLATFORM", "default"),
+        "platform": os.environ.get("QT_QPA_PLATFORM", "offscreen"),
         "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}",
     }
     for key, value in result.items():
@@ -81,9 +81,9 @@ def one_run(models: Path) -> dict[str, Any]:
         environment = {"QT_QPA_PLATFORM": "offscreen", **os.environ, **places}
         environment["INGLENOOK_BENCH_START_NS"] = str(time.monotonic_ns())
         command = [sys.executable, str(Path(__file__).resolve()), "--child", folder]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"the run failed:\n{done.stderr[-2000:]}")
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode or not done.stdout:
+            raise SystemExit("the run failed; what it said stands above")
         return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -117,7 +117,7 @@ class Run:
         self._result: dict[str, Any] = {"start_to_window_s": painted_s, "first_paint_ms": []}
         self._gaps: dict[str, list[float]] = {phase: [] for phase in ("fill", *PHASES)}
         self._phase = "fill"
-        self._last_s = time.perf_counter()
+        self._last_s = self._started_s = time.perf_counter()
         self._arrived_s = 0.0
         self._replies_left = REPLIES
         self._timer = QTimer(window, interval=TICK_MS)
@@ -157,14 +157,18 @@ class Run:
         self._gaps[self._phase].append(1000 * (now_s - self._last_s))
         self._last_s = now_s
 
+    def _begin(self, phase: str) -> None:
+        print(f"{phase} begins after {time.perf_counter() - self._started_s:.1f} s", file=sys.stderr)
+        self._phase = phase
+
     def _take_model(self, state: Any) -> None:
         if state.slot == "chat" and state.phase == "loading" and self._phase == "fill":
-            self._phase = "load"
+            self._begin("load")
         elif state.slot == "chat" and state.phase == "ready" and self._phase == "load":
             self._ask()
 
     def _ask(self) -> None:
-        self._phase = "prefill"
+        self._begin("prefill")
         self._watch.is_armed = True
         text = LONG_PROMPT if self._replies_left == REPLIES else "Say something about lighthouses."
         self._window.actions_by_name["new_chat"].trigger()
@@ -175,7 +179,7 @@ class Run:
         if self._arrived_s and self._phase == "prefill":
             self._watch.is_armed = False
             self._result["first_paint_ms"].append(1000 * (time.perf_counter() - self._arrived_s))
-            self._phase = "stream"
+            self._begin("stream")
 
     def _take_end(self, answer: Any) -> None:
         if answer.reply.status != "complete":
@@ -184,7 +188,7 @@ class Run:
         if self._replies_left:
             self._ask()
             return
-        self._phase = "embed"
+        self._begin("embed")
         path = self._folder / "log.txt"
         lines = (
             f"On day {day} the keeper saw {day % 7} ships and wrote about the weather." for day in range(3000)
