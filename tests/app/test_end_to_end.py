@@ -21,7 +21,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, write_pdf
+from small_pdf import write_pdf
+from window_desk import WindowDesk
 
 from inglenook.app.theme import Theme
 from inglenook.engine.client import EngineClient

@@ -13,7 +13,8 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMessageBox, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model, write_pdf
+from small_pdf import write_pdf
+from window_desk import WindowDesk, put_model
 
 from inglenook.app.banner import BannerLine
 from inglenook.app.theme import Theme

@@ -56,7 +56,7 @@ def shoot(models: Path, out: Path, scheme: str, factor: str) -> int:
     """Make the pictures of one look."""
     from PySide6.QtCore import QCoreApplication, QEventLoop
     from PySide6.QtWidgets import QApplication
-    from window_desk import write_pdf
+    from small_pdf import write_pdf
 
     from inglenook.app.application import Application
     from inglenook.app.main_window import MainWindow
