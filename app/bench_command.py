@@ -88,6 +88,10 @@ def _lines(name: str, speed: Speed) -> list[tuple[str, str]]:
         ("back end", f"{speed.backend}, threads: {speed.threads}, KV cache: {speed.kv_dtype}"),
         ("load", f"{speed.load_s:.1f} s"),
         ("prompt", f"{speed.prefill_tok_s:.0f} tokens a second"),
+        (
+            "prompt",
+            f"{speed.small_step_prefill_tok_s:.0f} tokens a second in steps of {speed.small_step_tokens}, beside other answers",
+        ),
         ("answer", f"{speed.decode_tok_s:.1f} tokens a second"),
         ("8 answers", f"{speed.batch8_decode_tok_s:.1f} tokens a second together"),
         ("bandwidth", bandwidth),

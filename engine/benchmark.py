@@ -1,7 +1,7 @@
 """How fast a model runs on a back end: prefill, decode, eight decodes at once, and the memory bandwidth that is used.
 
-The steps are those of real use without a scheduler, tokenizer or sampler around them: prefill in the back end's own
-step size, then one token a step. Each figure is the best of some rounds. Bandwidth counts the bytes of the source
+The steps are those of real use without a scheduler, tokenizer or sampler around them: prefill in large steps, and in
+the back end's own that leave room for others, then one token a step. Each figure is the best of some rounds. Bandwidth counts the bytes of the source
 file's tensors that a token reads, and its keys and values, against the speed at which the same threads read a large
 buffer in the same run.
 """
@@ -26,6 +26,7 @@ from inglenook.engine.native_backend import NativeModel
 from inglenook.engine.weights.loader import open_model
 
 PROMPT_TOKENS = 512
+PREFILL_STEP = 256
 CONTEXT_BEFORE_DECODE = 16
 DECODE_TOKENS = 128
 SEQUENCES = 8
@@ -40,6 +41,8 @@ class Speed:
     threads: int
     load_s: float
     prefill_tok_s: float
+    small_step_prefill_tok_s: float
+    small_step_tokens: int
     decode_tok_s: float
     batch8_decode_tok_s: float
     bandwidth_gb_s: float
@@ -89,7 +92,8 @@ def _measure_model(
     backend: Backend, model: BackendModel, source: WeightSource, load_s: float, rounds: int
 ) -> Speed:
     step = backend.step_tokens(model.spec)
-    prefill = _best(rounds, lambda: _prefill(model, step))
+    prefill = _best(rounds, lambda: _prefill(model, PREFILL_STEP))
+    small = _best(rounds, lambda: _prefill(model, step))
     _run(model, [(0, CONTEXT_BEFORE_DECODE)])
     decode = _best(rounds, lambda: _decode(model, 1))
     together = _best(rounds, lambda: _decode(model, SEQUENCES))
@@ -104,6 +108,8 @@ def _measure_model(
         threads=model.num_threads if isinstance(model, NativeModel) else torch.get_num_threads(),
         load_s=round(load_s, 3),
         prefill_tok_s=round(PROMPT_TOKENS / prefill, 1),
+        small_step_prefill_tok_s=round(PROMPT_TOKENS / small, 1),
+        small_step_tokens=step,
         decode_tok_s=round(DECODE_TOKENS / decode, 1),
         batch8_decode_tok_s=round(SEQUENCES * DECODE_TOKENS / together, 1),
         bandwidth_gb_s=round(bandwidth, 2),

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 NAME = "native-cpu"
 _MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
 _VECTORS = ("attention_norm", "mlp_norm", "q_bias", "k_bias", "v_bias")
-# parameters times tokens that one thread gets through in a step of 50 ms, by instruction set
-_STEP_WORK = {"amx": 7e9, "avx512vnni": 3.5e9, "avxvnni": 1.5e9, "avx2": 1.2e9, "scalar": 5e7}
+# parameters of the layers times tokens that one thread gets through in a step of 50 ms, by instruction set
+_STEP_WORK = {"amx": 6e9, "avx512vnni": 4.5e9, "avxvnni": 2.5e9, "avx2": 1.5e9, "scalar": 5e7}
 
 
 def packed_folder() -> Path:
@@ -110,12 +110,10 @@ class NativeBackend:
         return source_bytes + source_bytes // 64
 
     def step_tokens(self, spec: ModelSpec) -> int:
-        """A power of two from 16 to 512 that falls with the model's size and rises with the threads."""
-        work = _STEP_WORK[self.isa] * self.num_threads
-        tokens = 512
-        while tokens > 16 and tokens * spec.num_parameters > work:
-            tokens //= 2
-        return tokens
+        """A multiple of 16 up to 512 that falls with the size of the layers and rises with the threads."""
+        layers = spec.num_parameters - spec.vocab_size * spec.hidden_size * (1 if spec.tied_head else 2)
+        tokens = int(_STEP_WORK[self.isa] * self.num_threads / layers) // 16 * 16
+        return min(max(tokens, 16), 512)
 
     def load(self, spec: ModelSpec, source: WeightSource, progress: Progress) -> NativeModel:
         """Read or pack the weights and check a row of each; see `Backend`."""

@@ -3,8 +3,8 @@
     python tests/bench/decode.py MODEL [--kv int8] [--threads N] [--isa NAME] [--backend NAME] [--rounds N] [--json]
     python tests/bench/decode.py --format Q4_K [...]      one random layer, 4,096 wide, of that weight format
 
-Prefill is over 512 tokens in the back end's own step size, decode over 128 tokens after 16, and once more over 8
-sequences at a time; each the best of the rounds. `bandwidth_gb_s` counts the bytes of the source's tensors that a
+Prefill is over 512 tokens in steps of 256, and in the back end's own small steps; decode over 128 tokens after 16, and
+once more over 8 sequences at a time; each the best of the rounds. `bandwidth_gb_s` counts the bytes of the source's tensors that a
 token reads and its keys and values; `bandwidth_fraction` is that over the read bandwidth measured in the same run.
 Figures are for side-by-side use on an otherwise idle machine. The last line is one JSON object.
 """
