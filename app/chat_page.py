@@ -6,7 +6,7 @@ It joins the transcript and the composer to one column and passes their signals 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from inglenook.app.composer import Composer
 from inglenook.app.message_list_model import MessageListModel
@@ -96,10 +96,14 @@ class _Greeting(QWidget):
                 lambda _=False, example=example: self.chosen.emit(example.accessibleName())
             )
             self._layout.addWidget(example)
-        outer = QVBoxLayout(self)
-        outer.addStretch(3)
-        outer.addWidget(self._column, 0, Qt.AlignmentFlag.AlignHCenter)
-        outer.addStretch(4)
+        middle = QHBoxLayout()
+        middle.addStretch(1)
+        middle.addWidget(self._column, 100)
+        middle.addStretch(1)
+        self._outer = QVBoxLayout(self)
+        self._outer.addStretch(3)
+        self._outer.addLayout(middle)
+        self._outer.addStretch(4)
         theme.changed.connect(self._restyle)
         self.set_document_names([])
         self._restyle()
@@ -110,9 +114,11 @@ class _Greeting(QWidget):
             which = names[0] if len(names) == 1 else self.tr("{0} documents").format(len(names))
             self._lead.setText(self.tr("Your question will be about {0}.").format(which))
             texts = [
-                self.tr("What is this document about?"),
+                self.tr("What is this document about?")
+                if len(names) == 1
+                else self.tr("What are these documents about?"),
                 self.tr("List the dates and numbers that matter most."),
-                self.tr("What does it ask the reader to do?"),
+                self.tr("What is the reader asked to do?"),
             ]
         else:
             self._lead.setText(self.tr("Write below, or drop a PDF, Markdown or text file to ask about it."))
@@ -127,10 +133,8 @@ class _Greeting(QWidget):
 
     def _restyle(self) -> None:
         px = self._theme.px
-        self._column.setFixedWidth(min(px(COLUMN_WIDTH - 160), max(px(280), self.width() - px(48))))
+        self._column.setMaximumWidth(px(COLUMN_WIDTH - 160))
+        self._outer.setContentsMargins(px(24), 0, px(24), 0)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(px(10))
         self._lead.setContentsMargins(0, 0, 0, px(10))
-
-    def resizeEvent(self, event: object) -> None:
-        self._restyle()

@@ -128,7 +128,13 @@ def _more(path: QPainterPath) -> None:
 _STROKES: dict[IconName, Callable[[QPainterPath], None]] = {
     "attach": _attach,
     "send": _lines((10, 16, 10, 4.5), (5, 9.5, 10, 4.5, 15, 9.5)),
-    "stop": _lines((6.5, 6.5, 13.5, 6.5, 13.5, 13.5, 6.5, 13.5, 6.5, 6.5)),
+    # Squares in each other, so that strokes make it solid.
+    "stop": _lines(
+        (5.5, 5.5, 14.5, 5.5, 14.5, 14.5, 5.5, 14.5, 5.5, 5.5),
+        (7, 7, 13, 7, 13, 13, 7, 13, 7, 7),
+        (8.5, 8.5, 11.5, 8.5, 11.5, 11.5, 8.5, 11.5, 8.5, 8.5),
+        (10, 10, 10.1, 10),
+    ),
     "plus": _lines((10, 4, 10, 16), (4, 10, 16, 10)),
     "search": _search,
     "close": _lines((5, 5, 15, 15), (15, 5, 5, 15)),

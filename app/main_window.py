@@ -96,6 +96,7 @@ class MainWindow(QMainWindow):
         self.models.close_requested.connect(self.show_chat)
         theme.changed.connect(self._restyle)
         self._restyle()
+        self.chat.composer.setFocus()
         self.resize(theme.px(1180), theme.px(780))
         self._panes.setSizes([theme.px(264), theme.px(916), 0])
 

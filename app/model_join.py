@@ -196,22 +196,19 @@ class ModelJoin(QObject):
 
     def _installed(self, model: InstalledModel, entry: CatalogueEntry | None) -> ModelCard:
         record = model.record
+        # What the catalogue says reads better than what a file says of itself; a user's own file keeps its words.
+        said = entry if entry is not None and not model.is_reference else record
         card = ModelCard(
             model.name,
-            record.title,
-            entry.purpose
-            if entry
-            else self.tr("your own file, {0}").format(model.path.name)
-            if model.is_reference
-            else "",
-            record.licence,
+            said.title,
+            self.tr("your own file, {0}").format(model.path.name) if entry is None else entry.purpose,
+            said.licence,
             entry.licence_note if entry else "",
             record.size_bytes,
             record.memory_bytes,
             self._app.models.state.free_bytes,
             "missing" if model.is_missing else "here",
             problem=self._problems.get(model.name, ""),
-            is_imported=model.is_reference,
             is_embedder=record.kind == "embedding",
         )
         state = self._app.bridge.model_state(CHAT)

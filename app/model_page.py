@@ -35,7 +35,7 @@ class ModelCard:
     """A model as the page shows it. Sizes in bytes; `free_bytes` is the memory that is free now.
 
     While fetching or loading, `done` of `total` bytes (0: not known), `stage` in words. `problem` is the sentence of
-    what went wrong last. `is_imported`: the file is the user's own and stays where it is.
+    what went wrong last.
     """
 
     name: str
@@ -52,7 +52,6 @@ class ModelCard:
     total: int = 0
     problem: str = ""
     is_starter: bool = False
-    is_imported: bool = False
     is_embedder: bool = False
 
     @property
@@ -289,7 +288,7 @@ class _Card(QFrame):
             self.tr("{0} on disk").format(gigabytes(card.size_bytes)) if card.is_here
             else self.tr("{0} download").format(gigabytes(card.size_bytes)),
             self.tr("needs {0} of memory").format(gigabytes(card.memory_bytes)) if card.memory_bytes else "",
-            card.licence,
+            self.tr("licence not stated") if card.licence in ("", "not stated", "unknown") else card.licence,
         ]  # fmt: skip
         line = "  ·  ".join(part for part in parts if part)
         return f"{line}\n{_sentence(card.licence_note)}" if card.licence_note else line
