@@ -5,6 +5,7 @@ them beside `inglenook.kernels`. A machine without a C++ compiler installs all t
 """
 
 import platform
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -31,7 +32,7 @@ setup(
         Extension(
             f"inglenook.kernels._native_{isa}",
             sources=[f"kernels/cpu/isa_{isa}.cpp"],
-            depends=["kernels/cpu"],
+            depends=[str(path) for path in sorted(Path("kernels/cpu").glob("*.h"))],
             extra_compile_args=[*COMMON, *isa_flags],
             extra_link_args=["-pthread"],
             language="c++",
