@@ -39,7 +39,6 @@ ProgressCallback = Callable[[int, int], None]
 
 Done = TypeVar("Done", frames.ParseDone, frames.PictureDone)
 
-_MARKDOWN_SUFFIXES = frozenset((".md", ".markdown"))
 _POLL_S = 0.05
 _CLOSE_TIMEOUT_S = 5.0
 
@@ -89,18 +88,22 @@ class ParserClient:
         *,
         title: str | None = None,
         password: str | None = None,
+        encoding: str | None = None,
         progress: ProgressCallback = lambda done, total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> ParsedDocument:
         """Read a document: its pages and chunks. `title`, by default the file's name, begins the chunks' context.
+
+        `encoding` is for a text, web page or table whose own was guessed wrongly; text_encoding.py lists some.
 
         Raises:
             ParsingError: one of the tree in `errors.py`; each message is for the user.
         """
         job = frames.ParseJob(
             title=_readable(path.stem) if title is None else title,
-            is_markdown=path.suffix.lower() in _MARKDOWN_SUFFIXES,
+            suffix=_readable(path.suffix.lower())[:20],
             password=password,
+            encoding=encoding,
         )
         pages = _PageCollector(self._limits)
 

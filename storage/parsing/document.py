@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-DocumentKind = Literal["pdf", "text", "markdown"]
+DocumentKind = Literal["pdf", "docx", "html", "csv", "text", "markdown"]
 
 MIB = 1024 * 1024
 
@@ -86,7 +86,7 @@ class ParsedDocument:
     """A document that was read from end to end.
 
     `title` is the document's own, if it states one. `sha256` is of the very bytes that were parsed. `encoding` is of
-    a text file; `is_encoding_guessed` says that the bytes do not prove it. `notes` are sentences for the user about
+    a text; `is_encoding_guessed` says that the bytes do not prove it. `notes` are sentences for the user about
     what could not be read.
     """
 

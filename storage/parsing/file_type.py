@@ -1,6 +1,6 @@
 """What a file is, told from its first bytes and never from its name.
 
-Only PDF and plain text are read so far; everything else is named, so that the user learns what to convert.
+PDF, Word documents, web pages and plain text are read; everything else is named, so that the user learns what to convert.
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"%!PS", "a PostScript file"),
 )
 
+_WORD = "a Word document (DOCX)"
+
 _ZIP_MEMBERS: tuple[tuple[bytes, str], ...] = (
     (b"application/epub+zip", "an e-book (EPUB)"),
     (b"application/vnd.oasis.opendocument.text", "a text document (ODT)"),
     (b"application/vnd.oasis.opendocument.spreadsheet", "a spreadsheet (ODS)"),
     (b"application/vnd.oasis.opendocument.presentation", "a presentation (ODP)"),
-    (b"word/", "a Word document (DOCX)"),
+    (b"word/", _WORD),
     (b"xl/", "an Excel workbook (XLSX)"),
     (b"ppt/", "a PowerPoint presentation (PPTX)"),
     (b"[Content_Types].xml", "an Office document"),
@@ -60,7 +62,11 @@ _OLE_STREAMS: tuple[tuple[str, str], ...] = (
 )
 
 _OLE2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_MARKUP = re.compile(rb"<(\?xml|!doctype html|html)", re.IGNORECASE)
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_WEB_PAGE = re.compile(
+    rb"(?:<\?xml[^>]{0,200}+>\s*+)?(?:<!--(?:(?!-->).){0,4000}+-->\s*+)*+<(?:!doctype\s+html|html|head|body)[\s>]",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def is_pdf(head: bytes) -> bool:
@@ -68,13 +74,25 @@ def is_pdf(head: bytes) -> bool:
     return b"%PDF-" in head[:1024]
 
 
+def is_docx(content: bytes) -> bool:
+    """Say whether the content is a Word document: an archive with a folder "word"."""
+    return content.startswith(_ZIP) and _archive_type(content) == _WORD
+
+
+def is_html(content: bytes) -> bool:
+    """Say whether the content is a web page: it begins as one, after comments and an XML declaration if any."""
+    head = content[:HEAD_BYTES].removeprefix(codecs.BOM_UTF8).replace(b"\x00", b"").lstrip(b"\xff\xfe \t\r\n")
+    return _WEB_PAGE.match(head) is not None
+
+
 def foreign_type(content: bytes) -> str | None:
-    """Name the type of a content that is neither PDF nor plain text, with its article; None if it may be text."""
+    """Name the type of a content that is not read, with its article; None if it may be text.
+
+    Asked after `is_pdf`, `is_docx` and `is_html`.
+    """
     head = content[:HEAD_BYTES]
-    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        # The list of members stands at the end of an archive.
-        listing = head + content[-65536:]
-        return next((name for mark, name in _ZIP_MEMBERS if mark in listing), "a zip archive")
+    if head.startswith(_ZIP):
+        return _archive_type(content)
     if head.startswith(_OLE2):
         found = (name for mark, name in _OLE_STREAMS if mark.encode("utf-16-le") in content)
         return next(found, "an old Office document")
@@ -83,7 +101,10 @@ def foreign_type(content: bytes) -> str | None:
         is_proven = b"\x00" in head or not mark.isalnum()
         if is_proven and head[offset : offset + len(mark)] == mark:
             return name
-    markup = _MARKUP.match(head.removeprefix(codecs.BOM_UTF8).lstrip())
-    if markup:
-        return "an XML file" if markup.group(1) == b"?xml" else "a web page (HTML)"
-    return None
+    return "an XML file" if head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"<?xml") else None
+
+
+def _archive_type(content: bytes) -> str:
+    # The list of members stands at the end of an archive.
+    listing = content[:HEAD_BYTES] + content[-65536:]
+    return next((name for mark, name in _ZIP_MEMBERS if mark in listing), "a zip archive")

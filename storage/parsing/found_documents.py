@@ -25,13 +25,15 @@ MAX_FILES = 10_000
 MAX_ENTRIES = 1_000_000
 MAX_SKIPPED_NAMED = 1_000
 
-_TEXT_SUFFIXES = frozenset((".txt", ".text", ".md", ".markdown"))
+_NAMED_SUFFIXES = frozenset(
+    (".txt", ".text", ".md", ".markdown", ".docx", ".html", ".htm", ".xhtml", ".csv", ".tsv")
+)
 _TEMPORARY_SUFFIXES = frozenset((".part", ".crdownload", ".download", ".swp", ".tmp"))
 _SENTENCES: dict[SkipReason, str] = {
     "link": "link, not followed",
     "hidden": "hidden",
     "temporary": "unfinished or temporary",
-    "unsupported": "not PDF, Markdown or plain text",
+    "unsupported": "not PDF, Word, HTML, CSV, Markdown or plain text",
     "special": "pipe, socket or device",
     "unreadable": "not readable for your user account",
     "vanished": "no longer there",
@@ -161,8 +163,8 @@ class _Search:
 
 
 def _reason_to_skip(path: Path) -> SkipReason | None:
-    """Decide about a file in a folder: a PDF by its content, text by its name, as most text there is program code."""
-    if path.suffix.lower() in _TEXT_SUFFIXES:
+    """Decide about a file in a folder: a PDF by its content, others by name, as most text there is program code."""
+    if path.suffix.lower() in _NAMED_SUFFIXES:
         return None
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

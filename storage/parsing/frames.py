@@ -32,11 +32,15 @@ class Setup(msgspec.Struct, frozen=True, tag="setup", kw_only=True):
 
 
 class ParseJob(msgspec.Struct, frozen=True, tag="parse", kw_only=True):
-    """Parse the attached document. `title` is what its chunks' context begins with."""
+    """Parse the attached document. `title` is what its chunks' context begins with.
+
+    `suffix` is of the file's name (".md"), which tells apart what is text all the same. `encoding` is the user's choice.
+    """
 
     title: str
-    is_markdown: bool
+    suffix: str
     password: str | None
+    encoding: str | None = None
 
 
 class RenderJob(msgspec.Struct, frozen=True, tag="render", kw_only=True):

@@ -11,17 +11,24 @@ from dataclasses import dataclass
 
 from inglenook.storage.chunking import ChunkLimits, TokenOffsets, chunk_page
 from inglenook.storage.parsing import file_type, frames
+from inglenook.storage.parsing.csv_rows import find_separator, row_groups
 from inglenook.storage.parsing.document import DocumentKind, PagePicture, ParsedPage, ParsingLimits
+from inglenook.storage.parsing.docx import read_docx
 from inglenook.storage.parsing.errors import (
     DamagedDocumentError,
     DocumentTooLargeError,
     NoTextError,
     UnsupportedTypeError,
 )
+from inglenook.storage.parsing.html import read_html
 from inglenook.storage.parsing.opening import too_large
 from inglenook.storage.parsing.pdf import PdfFile
-from inglenook.storage.parsing.plain_text import Outline, TextPages, clean_text, find_headings
-from inglenook.storage.parsing.text_encoding import decode_text
+from inglenook.storage.parsing.plain_text import Heading, Outline, TextPages, clean_text, find_headings
+from inglenook.storage.parsing.text_encoding import DecodedText, declared_encoding, decode_text
+
+_MARKDOWN_SUFFIXES = frozenset((".md", ".markdown"))
+_TABLE_SUFFIXES = frozenset((".csv", ".tsv", ".tab"))
+_WEB_SUFFIXES = frozenset((".htm", ".html", ".xhtml"))
 
 OnPage = Callable[[frames.PageDone, int], None]
 """Receives each page with its chunks as it is done, and the number of pages in all."""
@@ -55,16 +62,27 @@ class Reader:
         self._token_offsets = token_offsets
         self._on_page = on_page
 
-    def read(self, data: bytes, *, title: str, is_markdown: bool, password: str | None) -> Summary:
-        """Read a document from end to end; raises the errors of `errors.py`."""
+    def read(
+        self, data: bytes, *, title: str, suffix: str = "", password: str | None, encoding: str | None = None
+    ) -> Summary:
+        """Read a document from end to end; raises the errors of `errors.py`.
+
+        The content decides what it is; `suffix`, of the file's name, only among what is text.
+        """
         if file_type.is_pdf(data):
             return self._read_pdf(data, title, password)
+        if file_type.is_docx(data):
+            return self._read_docx(data, title)
+        if file_type.is_html(data):
+            return self._read_html(data, title, encoding)
         foreign = file_type.foreign_type(data)
         if foreign is not None:
             raise UnsupportedTypeError(
                 f"This is {foreign}, which cannot be read yet. Save or print it as PDF and add that."
             )
-        return self._read_text(data, title, is_markdown)
+        if suffix in _WEB_SUFFIXES:
+            return self._read_html(data, title, encoding)
+        return self._read_text(data, title, suffix, encoding)
 
     def _read_pdf(self, data: bytes, title: str, password: str | None) -> Summary:
         pdf = PdfFile(data, password=password, limits=self._limits)
@@ -102,25 +120,111 @@ class Reader:
         finally:
             page.close()
 
-    def _read_text(self, data: bytes, title: str, is_markdown: bool) -> Summary:
-        if len(data) > self._limits.max_text_file_bytes:
-            raise too_large(len(data), self._limits.max_text_file_bytes)
-        decoded = decode_text(data)
+    def _read_docx(self, data: bytes, title: str) -> Summary:
+        word = read_docx(data, self._limits)
+        if not word.flow.text:
+            raise NoTextError(
+                "This document holds no text. If it shows pictures of text, save it as PDF with OCR."
+            )
+        return self._read_lines(
+            word.flow.text,
+            title,
+            "docx",
+            word.flow.headings,
+            own_title=word.title,
+            notes=tuple(word.notes),
+        )
+
+    def _read_html(self, data: bytes, title: str, encoding: str | None) -> Summary:
+        decoded = self._decoded(data, encoding, declared_encoding(data))
+        page = read_html(decoded.text, self._limits.max_text_chars)
+        if not page.flow.text:
+            raise NoTextError(
+                "This web page shows no text by itself; scripts would make it. Print it as PDF and add that."
+            )
+        notes = (
+            (f"Hidden text ({page.hidden_chars:,} characters) was left out.",) if page.hidden_chars else ()
+        )
+        return self._read_lines(
+            page.flow.text,
+            title,
+            "html",
+            page.flow.headings,
+            decoded=decoded,
+            own_title=page.title,
+            notes=notes,
+        )
+
+    def _read_text(self, data: bytes, title: str, suffix: str, encoding: str | None) -> Summary:
+        decoded = self._decoded(data, encoding)
         text = clean_text(decoded.text)
         if not text.strip():
             raise NoTextError("This file holds only blank lines. Check that it was saved completely.")
-        headings = find_headings(text) if is_markdown else []
+        if suffix in _MARKDOWN_SUFFIXES:
+            return self._read_lines(text, title, "markdown", find_headings(text), decoded=decoded)
+        separator = find_separator(text, is_named=suffix in _TABLE_SUFFIXES)
+        if separator is not None:
+            return self._read_table(text, title, separator, decoded)
+        return self._read_lines(text, title, "text", [], decoded=decoded)
+
+    def _read_table(self, text: str, title: str, separator: str, decoded: DecodedText) -> Summary:
+        limits = self._chunk_limits
+        groups = [
+            *row_groups(
+                text,
+                separator,
+                count_tokens=lambda row: len(self._token_offsets(row)),
+                max_tokens=limits.target_tokens,
+                max_chars=limits.max_chars,
+            )
+        ]
+        for page in groups:
+            place = (page.first_line or 1, page.last_line or 1)
+            chunks = chunk_page(
+                page,
+                title=title,
+                token_offsets=self._token_offsets,
+                limits=limits,
+                lines=lambda start, end, place=place: place,  # type: ignore[misc]
+            )
+            self._on_page(frames.PageDone(page=page, chunks=tuple(chunks)), len(groups))
+        return Summary(
+            kind="csv",
+            num_pages=len(groups),
+            title=None,
+            encoding=decoded.encoding,
+            is_encoding_guessed=decoded.is_guess,
+        )
+
+    def _read_lines(
+        self,
+        text: str,
+        title: str,
+        kind: DocumentKind,
+        headings: list[Heading],
+        *,
+        decoded: DecodedText | None = None,
+        own_title: str | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Summary:
+        """Cut a text without pages into pages of some lines."""
         outline = Outline(headings)
         pages = TextPages(text, outline)
         for index in range(len(pages)):
             self._read_text_page(pages, index, outline, title)
         return Summary(
-            kind="markdown" if is_markdown else "text",
+            kind=kind,
             num_pages=len(pages),
-            title=next((heading.title for heading in headings if heading.level == 1), None),
-            encoding=decoded.encoding,
-            is_encoding_guessed=decoded.is_guess,
+            title=own_title or next((heading.title for heading in headings if heading.level == 1), None),
+            encoding=decoded.encoding if decoded else None,
+            is_encoding_guessed=decoded.is_guess if decoded else False,
+            notes=notes,
         )
+
+    def _decoded(self, data: bytes, encoding: str | None, declared: str | None = None) -> DecodedText:
+        if len(data) > self._limits.max_text_file_bytes:
+            raise too_large(len(data), self._limits.max_text_file_bytes)
+        return decode_text(data, encoding=encoding, declared=declared)
 
     def _read_text_page(self, pages: TextPages, index: int, outline: Outline, title: str) -> None:
         page = pages.page(index)

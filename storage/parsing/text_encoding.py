@@ -67,8 +67,22 @@ _CANDIDATES: tuple[_Candidate, ...] = (
 )
 
 _SAMPLE_CHARS = 100_000
+_DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
+_DECLARED_WITHIN = 4096
+# How much better a guess must be before it is believed rather than what the file says of itself.
+_DECLARED_BONUS = 1.5
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MAX_CONTROL_SHARE = 0.01
+
+
+ENCODINGS: tuple[str, ...] = (
+    "utf-8",
+    "utf-16",
+    *(candidate.encoding for candidate in _CANDIDATES),
+    "cp437",
+    "mac_roman",
+)
+"""What a user may choose from, in Python's names; any other that Python knows is accepted too."""
 
 
 class DecodedText(NamedTuple):
@@ -85,23 +99,51 @@ def load_codecs() -> None:
         codecs.lookup(candidate.encoding)
 
 
-def decode_text(data: bytes) -> DecodedText:
-    """Decode a text file.
+def decode_text(data: bytes, *, encoding: str | None = None, declared: str | None = None) -> DecodedText:
+    """Decode a text file; in `encoding` where the user chose one. `declared` is what the file says of itself.
 
     Raises:
-        UnsupportedTypeError: the content is not text.
+        UnsupportedTypeError: the content is not text, or there is no such encoding.
         DamagedDocumentError: a byte order mark names an encoding that the rest is not in.
     """
-    decoded = _decode(data)
+    decoded = _decode(data, declared) if encoding is None else _decode_as(data, encoding)
     sample = decoded.text[:_SAMPLE_CHARS]
     if len(_CONTROLS.findall(sample)) > _MAX_CONTROL_SHARE * len(sample):
         raise UnsupportedTypeError(
-            "This file holds binary data, not text. Only PDF, Markdown and plain text files can be added."
+            "This file holds binary data, not text. PDF, Word (DOCX), HTML, CSV, Markdown and plain text can be added."
         )
     return decoded
 
 
-def _decode(data: bytes) -> DecodedText:
+def declared_encoding(data: bytes) -> str | None:
+    """Return the encoding that a web page or XML file says it is in, if Python knows it."""
+    found = _DECLARED.search(data, 0, _DECLARED_WITHIN)
+    return _known(found.group(1).decode("ascii")) if found else None
+
+
+def _known(name: str) -> str | None:
+    """Return Python's name of a text encoding, None for what is none."""
+    try:
+        codec = codecs.lookup(name)
+    except (LookupError, ValueError):
+        return None
+    is_text = getattr(codec, "_is_text_encoding", True)
+    return (
+        codec.name
+        if is_text and codec.name not in ("idna", "punycode", "unicode_escape", "raw_unicode_escape")
+        else None
+    )
+
+
+def _decode_as(data: bytes, encoding: str) -> DecodedText:
+    name = _known(encoding)
+    if name is None:
+        raise UnsupportedTypeError(f"There is no text encoding {encoding[:40]!r}. Choose another.")
+    text = data.decode(name, "replace")
+    return DecodedText(text.removeprefix("\ufeff"), name, False)
+
+
+def _decode(data: bytes, declared: str | None) -> DecodedText:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             try:
@@ -120,7 +162,7 @@ def _decode(data: bytes) -> DecodedText:
     try:
         return DecodedText(data.decode("utf-8"), "utf-8", False)
     except UnicodeDecodeError:
-        return _guess(data)
+        return _guess(data, declared)
 
 
 def _wide_encoding(data: bytes) -> str | None:
@@ -141,10 +183,17 @@ def _wide_encoding(data: bytes) -> str | None:
     return None
 
 
-def _guess(data: bytes) -> DecodedText:
+def _guess(data: bytes, declared: str | None = None) -> DecodedText:
+    if declared is not None and all(candidate.encoding != declared for candidate in _CANDIDATES):
+        try:
+            return DecodedText(data.decode(declared), declared, False)
+        except UnicodeDecodeError:
+            pass  # it is not what it says
     best, best_score = "cp1252", 0.0
     for candidate in _CANDIDATES:
         score = _score(data, candidate)
+        if score is not None and candidate.encoding == declared:
+            score *= _DECLARED_BONUS
         if score is not None and score > best_score:
             best, best_score = candidate.encoding, score
     # Five bytes have no character in cp1252; a text that uses them is damaged, and shows it.

@@ -113,7 +113,9 @@ def _do(
         token_offsets=token_offsets,
         on_page=_PageSender(connection),
     )
-    summary = reader.read(data, title=job.title, is_markdown=job.is_markdown, password=job.password)
+    summary = reader.read(
+        data, title=job.title, suffix=job.suffix, password=job.password, encoding=job.encoding
+    )
     return frames.ParseDone(
         kind=summary.kind,
         sha256=sha256,

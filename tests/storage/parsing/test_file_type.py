@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from inglenook.storage.parsing.file_type import foreign_type, is_pdf
+from inglenook.storage.parsing.file_type import foreign_type, is_docx, is_html, is_pdf
 
 
 def _zip(*names: str) -> bytes:
@@ -24,10 +24,31 @@ def test_a_pdf_may_begin_with_something_else() -> None:
     assert not is_pdf(b" " * 2000 + b"%PDF-1.4")
 
 
+def test_a_word_document_is_told_by_its_folder() -> None:
+    assert is_docx(_zip("[Content_Types].xml", "word/document.xml"))
+    assert not is_docx(_zip("[Content_Types].xml", "xl/workbook.xml"))
+    assert not is_docx(b"word/document.xml")
+
+
+@pytest.mark.parametrize(
+    ("content", "is_page"),
+    [
+        (b"  <!DOCTYPE html><p>hello", True),
+        (b"\xef\xbb\xbf<html lang=en>", True),
+        (b"<?xml version='1.0'?>\n<!-- saved -->\n<html xmlns='x'>", True),
+        ("<html>".encode("utf-16"), True),
+        (b"<?xml version='1.0'?><a/>", False),
+        (b"# Title\n<p align=center>", False),
+        (b"<!--" + b"-" * 8000, False),
+    ],
+)
+def test_a_web_page_is_told_by_how_it_begins(content: bytes, is_page: bool) -> None:
+    assert is_html(content) == is_page
+
+
 @pytest.mark.parametrize(
     ("content", "name"),
     [
-        (_zip("[Content_Types].xml", "word/document.xml"), "DOCX"),
         (_zip("[Content_Types].xml", "xl/workbook.xml"), "XLSX"),
         (_zip("[Content_Types].xml", "ppt/presentation.xml"), "PPTX"),
         (_zip("a.txt"), "a zip archive"),
@@ -37,7 +58,6 @@ def test_a_pdf_may_begin_with_something_else() -> None:
         (b"\xff\xd8\xff\xe0\x00", "JPEG"),
         (b"\x1f\x8b\x08\x00", "gzip"),
         (b"{\\rtf1\\ansi hello}", "RTF"),
-        (b"  <!DOCTYPE html><p>hello", "HTML"),
         (b"\xef\xbb\xbf<?xml version='1.0'?><a/>", "XML"),
         (b"SQLite format 3\x00", "SQLite"),
         (b"GGUF\x03\x00\x00\x00", "GGUF"),

@@ -41,7 +41,7 @@ def test_a_folder_gives_its_documents_in_order_and_counts_the_rest(tmp_path: Pat
 def test_a_pdf_is_found_under_any_name_and_an_empty_one_is_kept_to_be_reported(tmp_path: Path) -> None:
     _tree(tmp_path, "really a pdf.docx")
     (tmp_path / "empty.pdf").touch()
-    (tmp_path / "empty.docx").touch()
+    (tmp_path / "empty.xlsx").touch()
 
     found = find_documents([tmp_path])
 

@@ -41,6 +41,8 @@ def documents(shared: Path) -> Path:
         ("sample__habibi-rotated.pdf", "habibi"),
         ("sample__multicolumn.pdf", "consectetuer adipiscing elit"),
         ("tika__russian.cp866.txt", "был сильный мороз"),
+        ("tika__footnotes.docx", "snoskoy snoska"),
+        ("tika__testArabicMisleadingCharset.html", "كان"),
         ("tika__testODTnotaZipFile.odt", "This is not a zip file!"),
     ],
 )
@@ -60,9 +62,7 @@ def test_these_are_read(parser: ParserClient, documents: Path, name: str, words:
         ("plumber__password-example.pdf", PasswordRequiredError, "password"),
         ("pypdf__r6-user-password.pdf", PasswordRequiredError, "password"),
         ("tika__testOCR.pdf", NoTextError, "No text on 1 of 1 pages"),
-        ("tika__footnotes.docx", UnsupportedTypeError, "Word"),
         ("tika__protectedFile.xlsx", UnsupportedTypeError, "encrypted Office"),
-        ("tika__testArabicMisleadingCharset.html", UnsupportedTypeError, "HTML"),
         ("tika__testMSG_chinese.msg", UnsupportedTypeError, "Outlook"),
         ("tika__testPPT_comment.pptx", UnsupportedTypeError, "PowerPoint"),
         ("tika__testXXE.xml", UnsupportedTypeError, "XML"),
