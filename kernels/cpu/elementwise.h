@@ -8,18 +8,26 @@
 
 namespace {
 
-// One group of 32 quantised activations with all that a dot product needs of them: a cache line.
-struct alignas(64) Record {
+// One of the two parts of 32 quantised activations, with what a dot product needs of it: a cache line.
+struct alignas(64) Part {
     int8_t q[32];
-    float scale;          // absmax / 127
-    float scaled_sum;     // scale * (sum of q), for formats with a minimum
-    int32_t start_4;      // -8 * (sum of q): the offset of Q4_0
-    int32_t start_5;      // -16 * (sum of q): Q5_0
-    int32_t start_8;      // -128 * (sum of q): biased Q8_0
-    int32_t start_6[2];   // -32 * (sum of each half of q): Q6_K
+    int32_t start_4;     // -8 * (sum of q): the offset of Q4_0
+    int32_t start_5;     // -16 * (sum of q): Q5_0
+    int32_t start_8;     // -128 * (sum of q): biased Q8_0
+    int32_t start_6[2];  // -32 * (sum of each half of q): Q6_K
+    float scale;         // of the high part: absmax / 127
+    float scaled_sum;    // of the high part: scale * (sum of both parts), for formats with a minimum
     int32_t unused;
 };
-static_assert(sizeof(Record) == 64, "a record is one cache line");
+
+// One group of 32 activations: x = scale * (high.q + low.q * kFine). The low part has what rounding to 8 bits leaves, so
+// that products are as good as fp32 ones, and the cost is a second integer product on weights already unpacked.
+struct Record {
+    Part high, low;
+};
+static_assert(sizeof(Record) == 128, "a record is two cache lines");
+
+constexpr float kFine = 1.0f / 254.0f;
 
 // Where the records of several rows lie: blocks of rows, group by group inside, so that what is used together is together.
 struct Records {
@@ -34,21 +42,31 @@ struct Records {
 // Below this the reciprocal of the scale would overflow; such a group counts as zeros.
 constexpr float kTiny = 1e-30f;
 
-inline void quantize_group(Floats a, Floats b, Record* out) {
-    const float peak = reduce_max(max(absolute(a), absolute(b)));
-    const float inverse = peak > kTiny ? 127.0f / peak : 0.0f;
-    const Ints low = to_ints(mul(a, splat(inverse))), high = to_ints(mul(b, splat(inverse)));
-    store_bytes(out->q, low);
-    store_bytes(out->q + 16, high);
-    const int32_t sum_low = reduce_add(low), sum_high = reduce_add(high), sum = sum_low + sum_high;
-    out->scale = peak > kTiny ? peak / 127.0f : 0.0f;
-    out->scaled_sum = out->scale * static_cast<float>(sum);
+// Fills a part and returns the sum of its numbers.
+inline int32_t fill_part(Ints first, Ints second, Part* out) {
+    store_bytes(out->q, first);
+    store_bytes(out->q + 16, second);
+    const int32_t sum_first = reduce_add(first), sum_second = reduce_add(second), sum = sum_first + sum_second;
     out->start_4 = -8 * sum;
     out->start_5 = -16 * sum;
     out->start_8 = -128 * sum;
-    out->start_6[0] = -32 * sum_low;
-    out->start_6[1] = -32 * sum_high;
+    out->start_6[0] = -32 * sum_first;
+    out->start_6[1] = -32 * sum_second;
+    out->scale = out->scaled_sum = 0.0f;
     out->unused = 0;
+    return sum;
+}
+
+inline void quantize_group(Floats a, Floats b, Record* out) {
+    const float peak = reduce_max(max(absolute(a), absolute(b)));
+    const float inverse = peak > kTiny ? 127.0f / peak : 0.0f;
+    const Floats x = mul(a, splat(inverse)), y = mul(b, splat(inverse)), steps = splat(254.0f);
+    const Ints high_x = to_ints(x), high_y = to_ints(y);
+    const Ints low_x = to_ints(mul(sub(x, to_floats(high_x)), steps));
+    const Ints low_y = to_ints(mul(sub(y, to_floats(high_y)), steps));
+    const int32_t high = fill_part(high_x, high_y, &out->high), low = fill_part(low_x, low_y, &out->low);
+    out->high.scale = peak > kTiny ? peak / 127.0f : 0.0f;
+    out->high.scaled_sum = out->high.scale * __builtin_fmaf(static_cast<float>(low), kFine, static_cast<float>(high));
 }
 
 inline void quantize_row(const float* x, int64_t columns, Record* out, int64_t step) {

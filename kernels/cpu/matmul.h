@@ -1,8 +1,9 @@
 // Products of packed weights and quantised activations: one arithmetic at every number of rows.
 //
-//   isum = sum of level * q over a group of 32, less the offset: an exact int32
+//   part = sum of level * q over a group of 32, less the offset: an exact int32
 //          (Q6_K: sub-scale 0 * sum of 16 + sub-scale 1 * sum of 16, below 2^24 and so exact in fp32 too)
-//   acc  = fma(float(isum), scale_w * scale_x, acc)            for each group in ascending order
+//   sum  = fma(float(low part), kFine, float(high part))
+//   acc  = fma(sum, scale_w * scale_x, acc)                    for each group in ascending order
 //   acc  = fma(minimum_w, scaled_sum_x, acc)                   right after it, for formats with a minimum
 //
 // Lanes are output rows, so nothing ever crosses a lane, and rows of activations never meet: any blocking gives the same.
@@ -16,22 +17,25 @@
 namespace {
 
 template <int FORMAT>
-inline Floats accumulate(Floats acc, const Bytes* w, const Scales& s, const Record& x) {
-    constexpr FormatShape shape = shape_of(FORMAT);
-    Floats product;
+inline Floats part_product(const Bytes* w, const Scales& s, const Part& x) {
     if constexpr (FORMAT == kQ6_K) {
         const Floats first = to_floats(dot<6, 4>(splat_int(x.start_6[0]), w, x.q));
         const Floats second = to_floats(dot<6, 4>(splat_int(x.start_6[1]), w + 4, x.q + 16));
-        product = fma(second, s.sub[1], mul(first, s.sub[0]));
+        return fma(second, s.sub[1], mul(first, s.sub[0]));
     } else {
         int32_t start = 0;
         if constexpr (FORMAT == kQ4_0) start = x.start_4;
         if constexpr (FORMAT == kQ5_0) start = x.start_5;
         if constexpr (FORMAT == kQ8_0 && kBiasedBytes) start = x.start_8;
-        product = to_floats(dot<shape.bits, 8>(splat_int(start), w, x.q));
+        return to_floats(dot<shape_of(FORMAT).bits, 8>(splat_int(start), w, x.q));
     }
-    acc = fma(product, mul(s.scale, splat(x.scale)), acc);
-    if constexpr (shape.has_min) acc = fma(s.minimum, splat(x.scaled_sum), acc);
+}
+
+template <int FORMAT>
+inline Floats accumulate(Floats acc, const Bytes* w, const Scales& s, const Record& x) {
+    const Floats sum = fma(part_product<FORMAT>(w, s, x.low), splat(kFine), part_product<FORMAT>(w, s, x.high));
+    acc = fma(sum, mul(s.scale, splat(x.high.scale)), acc);
+    if constexpr (shape_of(FORMAT).has_min) acc = fma(s.minimum, splat(x.high.scaled_sum), acc);
     return acc;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kBlockRows = 16;
 
-// Tile registers: sums (0, 1), activations and weights of a group (2, 3 and 6, 7), of half a group (4, 5).
+// Tile registers: sums (0, 1); activations (2, 6) and levels (3) of a group; of half a group (4 and 5, 7).
 class BlockScope {
   public:
     ~BlockScope() { _tile_release(); }
@@ -30,7 +30,7 @@ class BlockScope {
             uint8_t rows[16] = {};
         } config;
         const auto count = static_cast<uint8_t>(rows);
-        const uint8_t counts[8] = {count, count, count, 8, count, 4, count, 8};
+        const uint8_t counts[8] = {count, count, count, 8, count, 4, count, 4};
         std::memcpy(config.rows, counts, 8);
         _tile_loadconfig(&config);
     }
@@ -41,48 +41,50 @@ class BlockScope {
 
 using Sums = int32_t[kBlockRows][16];
 
-// The sums of a group, of both halves apart for Q6_K. ODD chooses the registers.
-template <int FORMAT, bool ODD>
+// One tile product: rows of activations at Q times the levels in register B. A macro, since registers are literals.
+#define INGLENOOK_TILE_PRODUCT(SUM, A, B, Q, OUT) \
+    do {                                          \
+        _tile_zero(SUM);                          \
+        _tile_loadd(A, (Q), sizeof(Record));      \
+        _tile_dpbssd(SUM, A, B);                  \
+        _tile_stored(SUM, (OUT), 64);             \
+    } while (false)
+
+// The sums of a group's high (0, 1) and low (2, 3) part; for Q6_K of both halves apart.
+template <int FORMAT>
 inline void add_up(const uint8_t* open, const Record* x, Sums* sums) {
     if constexpr (FORMAT == kQ6_K) {
-        _tile_zero(0);
-        _tile_loadd(4, x->q, sizeof(Record));
         _tile_loadd(5, open, 64);
-        _tile_dpbssd(0, 4, 5);
-        _tile_stored(0, sums[0], 64);
-        _tile_zero(1);
-        _tile_loadd(4, x->q + 16, sizeof(Record));
-        _tile_loadd(5, open + 256, 64);
-        _tile_dpbssd(1, 4, 5);
-        _tile_stored(1, sums[1], 64);
-    } else if constexpr (ODD) {
-        _tile_zero(1);
-        _tile_loadd(6, x->q, sizeof(Record));
-        _tile_loadd(7, open, 64);
-        _tile_dpbssd(1, 6, 7);
-        _tile_stored(1, sums[0], 64);
+        INGLENOOK_TILE_PRODUCT(0, 4, 5, x->high.q, sums[0]);
+        INGLENOOK_TILE_PRODUCT(1, 4, 5, x->low.q, sums[2]);
+        _tile_loadd(7, open + 256, 64);
+        INGLENOOK_TILE_PRODUCT(0, 4, 7, x->high.q + 16, sums[1]);
+        INGLENOOK_TILE_PRODUCT(1, 4, 7, x->low.q + 16, sums[3]);
     } else {
-        _tile_zero(0);
-        _tile_loadd(2, x->q, sizeof(Record));
         _tile_loadd(3, open, 64);
-        _tile_dpbssd(0, 2, 3);
-        _tile_stored(0, sums[0], 64);
+        INGLENOOK_TILE_PRODUCT(0, 2, 3, x->high.q, sums[0]);
+        INGLENOOK_TILE_PRODUCT(1, 6, 3, x->low.q, sums[2]);
     }
 }
 
 template <int FORMAT>
+inline Floats part_product(const Sums* sums, int64_t r, const Scales& s) {
+    const Floats first = to_floats(load_ints(sums[0][r]));
+    if constexpr (FORMAT == kQ6_K) return fma(to_floats(load_ints(sums[1][r])), s.sub[1], mul(first, s.sub[0]));
+    return first;
+}
+
+template <int FORMAT>
 inline Floats scale_sums(Floats acc, const Sums* sums, int64_t r, const Scales& s, const Record& x) {
-    Floats product = to_floats(load_ints(sums[0][r]));
-    if constexpr (FORMAT == kQ6_K)
-        product = fma(to_floats(load_ints(sums[1][r])), s.sub[1], mul(product, s.sub[0]));
-    acc = fma(product, mul(s.scale, splat(x.scale)), acc);
-    if constexpr (shape_of(FORMAT).has_min) acc = fma(s.minimum, splat(x.scaled_sum), acc);
+    const Floats sum = fma(part_product<FORMAT>(sums + 2, r, s), splat(kFine), part_product<FORMAT>(sums, r, s));
+    acc = fma(sum, mul(s.scale, splat(x.high.scale)), acc);
+    if constexpr (shape_of(FORMAT).has_min) acc = fma(s.minimum, splat(x.high.scaled_sum), acc);
     return acc;
 }
 
 template <int FORMAT, int ROWS>
 inline void multiply_rows(const uint8_t* open, int64_t groups, const Record* x, int64_t rows, float* out) {
-    alignas(64) Sums sums[2][2];
+    alignas(64) Sums sums[2][4];
     Floats acc[kBlockRows];
     for (int r = 0; r < kBlockRows; ++r) acc[r] = zeros();
     const OpenChunk<FORMAT> chunk(open);
@@ -96,12 +98,12 @@ inline void multiply_rows(const uint8_t* open, int64_t groups, const Record* x, 
             for (int64_t r = 0; r < rows; ++r) acc[r] = scale_sums<FORMAT>(acc[r], sums[g % 2], r, s, row[r]);
         }
     };
-    add_up<FORMAT, false>(open, x, sums[0]);
+    add_up<FORMAT>(open, x, sums[0]);
     for (int64_t g = 0; g < groups; g += 2) {
-        if (g + 1 < groups) add_up<FORMAT, true>(open + (g + 1) * kOpenGroupBytes, x + (g + 1) * kBlockRows, sums[1]);
+        if (g + 1 < groups) add_up<FORMAT>(open + (g + 1) * kOpenGroupBytes, x + (g + 1) * kBlockRows, sums[1]);
         apply(g);
         if (g + 1 == groups) break;
-        if (g + 2 < groups) add_up<FORMAT, false>(open + (g + 2) * kOpenGroupBytes, x + (g + 2) * kBlockRows, sums[0]);
+        if (g + 2 < groups) add_up<FORMAT>(open + (g + 2) * kOpenGroupBytes, x + (g + 2) * kBlockRows, sums[0]);
         apply(g + 1);
     }
     for (int64_t r = 0; r < rows; ++r) store(out + 16 * r, acc[r]);

@@ -66,14 +66,27 @@ def bare_engine(library: NativeLibrary, num_threads: int = 1) -> NativeEngine:
     return NativeEngine(library, c.Model(), num_threads)
 
 
-def quantized(x: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Groups of 32: whole numbers [R, G, 32] and fp32 scales [R, G], by the formula of the contract."""
+Whole = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float32]
+
+
+def quantized_parts(x: Floats) -> tuple[Whole, Whole, Floats]:
+    """Groups of 32: high and low whole numbers [R, G, 32] and fp32 scales [R, G], by the formula of the contract."""
     groups = x.reshape(x.shape[0], -1, 32)
     peak = np.abs(groups).max(axis=-1)
     safe = np.where(peak > 1e-30, peak, np.float32(1))
     inverse = np.where(peak > 1e-30, np.float32(127) / safe, np.float32(0)).astype(np.float32)
     scales = np.where(peak > 1e-30, peak / np.float32(127), np.float32(0)).astype(np.float32)
-    return np.rint(groups * inverse[..., None]).astype(np.int64), scales
+    scaled = groups * inverse[..., None]
+    high = np.rint(scaled)
+    low = np.rint((scaled - high) * np.float32(254))
+    return high.astype(np.int64), low.astype(np.int64), scales
+
+
+def quantized(x: Floats) -> tuple[npt.NDArray[np.float64], Floats]:
+    """The numbers [R, G, 32] that stand for the activations, before their scales [R, G]."""
+    high, low, scales = quantized_parts(x)
+    return high + low / 254.0, scales
 
 
 def exact_product(tensor: WeightTensor, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from native_fixtures import PACKED_FORMATS, RandomSource, make_batch, quantized, tiny_spec, usable_isas
+from native_fixtures import PACKED_FORMATS, RandomSource, make_batch, tiny_spec, usable_isas
 
 from inglenook.engine.errors import InternalEngineError, UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype, allocate_kv
-from inglenook.engine.models.decoder import Linear
 from inglenook.engine.models.spec import ModelSpec, RopeSpec
 from inglenook.engine.native_backend import NativeBackend, NativeModel, StepCancelledError, refusal
-from inglenook.engine.torch_backend import TORCH_BACKENDS, TorchOperations
+from inglenook.engine.torch_backend import TORCH_BACKENDS
 from inglenook.engine.weights.loader import open_model
 from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
 
@@ -68,19 +67,6 @@ def run(model: NativeModel, ids: list[int], sizes: list[int], table: list[int] =
     return torch.cat(outputs)
 
 
-class QuantizedOperations(TorchOperations):
-    """The reference with activations quantised as the native kernels do it, sums in float64."""
-
-    def linear(self, x: torch.Tensor, linear: Linear) -> torch.Tensor:
-        q, scales = quantized(x.float().numpy())
-        values = torch.from_numpy(q * scales[..., None].astype(np.float64)).reshape(x.shape)
-        y = (values @ linear.weight.double().T).float()
-        return y if linear.bias is None else y + linear.bias
-
-    def logits(self, x: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
-        return self.linear(x, Linear(head))
-
-
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(
     "changes",
@@ -93,23 +79,19 @@ class QuantizedOperations(TorchOperations):
         {"attention_scale": 0.2},
     ],
 )
-def test_logits_are_those_of_the_reference_with_quantised_activations(
-    folder: Path, isa: str, changes: dict[str, Any]
-) -> None:
+def test_logits_are_those_of_the_reference(folder: Path, isa: str, changes: dict[str, Any]) -> None:
     spec = tiny_spec(**changes)
     source = RandomSource(spec, PACKED_FORMATS)
     native = load(folder, spec, source, isa=isa, kv_dtype="float32")
     oracle = TORCH_BACKENDS["reference"]().load(spec, source, lambda done, total: None)
     oracle.allocate_kv((40,) * len(native.kv))
-    oracle._decoder._ops = QuantizedOperations(fused=False)
     batch = make_batch([(IDS[:90], 0, TABLE), (IDS[90:120], 0, OTHER_TABLE)], len(native.kv))
 
     got, want = native.forward(batch), oracle.forward(batch)
 
-    # A last-bit difference that turns a rounding of an activation grows in a random model; most rows have none.
     errors = (got - want).norm(dim=1) / want.norm(dim=1)
-    assert errors.median() < 2e-5
-    assert errors.mean() < 0.02
+    assert errors.median() < 3e-4
+    assert errors.mean() < 3e-3
     native.close()
 
 

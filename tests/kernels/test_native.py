@@ -10,7 +10,7 @@ from native_fixtures import (
     bare_engine,
     exact_product,
     product,
-    quantized,
+    quantized_parts,
     random_tensor,
     usable_isas,
 )
@@ -58,14 +58,32 @@ def test_activations_quantise_by_the_formula(isa: str) -> None:
 
     library.quantize(x.ctypes.data, 3, 96, records.ctypes.data)
 
-    q, scales = quantized(x)
-    fields = records.reshape(3, 3, 64)
-    np.testing.assert_array_equal(fields[:, :, :32].view(np.int8), q)
-    np.testing.assert_array_equal(np.ascontiguousarray(fields[:, :, 32:36]).view(np.float32)[..., 0], scales)
-    sums = np.ascontiguousarray(fields[:, :, 40:60]).view(np.int32)
-    want = [-8 * q.sum(-1), -16 * q.sum(-1), -128 * q.sum(-1)]
-    want += [-32 * q[..., :16].sum(-1), -32 * q[..., 16:].sum(-1)]
-    np.testing.assert_array_equal(sums, np.stack(want, axis=-1))
+    high, low, scales = quantized_parts(x)
+    fields = records.reshape(3, 3, 2, 64)
+    for part, q in enumerate((high, low)):
+        np.testing.assert_array_equal(fields[:, :, part, :32].view(np.int8), q)
+        sums = np.ascontiguousarray(fields[:, :, part, 32:52]).view(np.int32)
+        want = [-8 * q.sum(-1), -16 * q.sum(-1), -128 * q.sum(-1)]
+        want += [-32 * q[..., :16].sum(-1), -32 * q[..., 16:].sum(-1)]
+        np.testing.assert_array_equal(sums, np.stack(want, axis=-1))
+    got = np.ascontiguousarray(fields[:, :, 0, 52:56]).view(np.float32)[..., 0]
+    np.testing.assert_array_equal(got, scales)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_quantising_activations_costs_at_most_half_a_fine_step_each(isa: str) -> None:
+    x = random_rows(4, 256, seed=4)
+    engine = bare_engine(load_native(isa))
+    tensor = random_tensor("Q8_0", 35, 256, seed=5)
+    weights = dequantize(tensor).numpy().astype(np.float64)
+
+    got = product(engine, tensor, x)
+
+    steps = np.abs(x.reshape(4, 8, 32)).max(-1) / (127 * 254)
+    bound = np.repeat(steps / 2, 32, axis=1) @ np.abs(weights).T
+    want = x.astype(np.float64) @ weights.T
+    assert (np.abs(got - want) <= 1.01 * bound + 3e-6 * np.abs(want).max()).all()
+    engine.close()
 
 
 @pytest.mark.parametrize("isa", ISAS)
