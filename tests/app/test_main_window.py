@@ -68,7 +68,7 @@ def test_the_first_run_welcomes_and_says_what_stays_private(make_desk: MakeDesk)
 
 def test_the_model_of_the_library_is_loaded_and_named_in_header_and_side_bar(desk: WindowDesk) -> None:
     assert [asked.what for asked in desk.client.loads] == [str(desk.folders.models / "tiny" / "model.gguf")]
-    assert desk.window.model_button.text() == "Tiny 1M"
+    desk.qtbot.waitUntil(lambda: desk.window.model_button.text() == "Tiny 1M")
     assert desk.window.sidebar.models_button.accessibleName() == "Models: Tiny 1M"
     assert desk.can_write
 

@@ -20,7 +20,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LOOKS = (("light", 1), ("dark", 1), ("light", 2), ("dark", 2))
-WAIT_S = 300
+WAIT_S = 900
 QUESTION = "How many kilograms of refrigerant does the outdoor unit hold?"
 MANUAL = (
     ["1. Before you begin", "Read this manual before you install the heat pump.", "Keep it near the unit."],
