@@ -87,6 +87,7 @@ class EngineClient:
         self._ids = itertools.count(1)
         self._open: dict[int, _Open] = {}
         self._slots: dict[str, LoadModel] = {}
+        self._latest: dict[str, int] = {}  # the last load or unload sent for each slot
         self._failed_loads: dict[str, str] = {}
         self._home: Home | None = None
         self._retiring: Home | None = None
@@ -211,6 +212,7 @@ class EngineClient:
                 raise EngineStoppedError("This engine client is closed.")
             answer: Event | Stats | None = None
             if isinstance(command, LoadModel | UnloadModel):
+                self._latest[command.slot] = command.id
                 self._slots.pop(command.slot, None)
                 self._failed_loads.pop(command.slot, None)
             if self._home is None and isinstance(command, UnloadModel):
@@ -248,6 +250,7 @@ class EngineClient:
         for slot, load in list(self._slots.items()):
             again = replace(load, id=next(self._ids))
             self._slots[slot] = again
+            self._latest[slot] = again.id
             self._open[again.id] = _Open(again, home, None)
             home.send(again, encode_command(again))
         return None
@@ -275,6 +278,8 @@ class EngineClient:
         """Keep the account of the slots; return the last answer, with the reason where the client knows more."""
         command = entry.command
         if isinstance(command, LoadModel):
+            if self._latest.get(command.slot) != command.id:
+                return answer  # the slot was emptied or loaded anew since
             if isinstance(answer, Loaded):
                 self._slots[command.slot] = command
             elif isinstance(answer, Failed):

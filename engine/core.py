@@ -37,6 +37,7 @@ from inglenook.engine.slot import Slot, cancelled, fail, finished_before_start
 
 _IDLE_WAIT_S = 0.5
 _LONGEST_EMBEDDING_PAUSE_S = 1.0
+MAX_VECTOR_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,10 @@ class EngineCore:
             self._take_commands(wait=not open_slots)
             chatting = [slot for slot in open_slots if slot.completions]
             for slot in chatting:
-                slot.step()
+                try:
+                    slot.step()
+                except Exception as error:  # noqa: BLE001 - whatever it is, the engine goes on
+                    slot.fail_all(error)
                 self.progress += 1
             self._embed(open_slots, chatting=bool(chatting))
         self._shut_down()
@@ -134,10 +138,7 @@ class EngineCore:
     def _load(self, command: LoadModel) -> None:
         slot = self._slots.setdefault(command.slot, Slot(command.slot, self._emit))
         if slot.load_id is not None:
-            error = InvalidRequestError(
-                f"The slot {command.slot!r} is loading a model already. Cancel that load first."
-            )
-            fail(self._emit, command.id, error)
+            self._after_load(slot, command)
             return
         slot.empty()
         slot.load_id = command.id
@@ -163,6 +164,11 @@ class EngineCore:
         self._loaders = [*(t for t in self._loaders if t.is_alive()), loader]
         loader.start()
 
+    def _after_load(self, slot: Slot, command: LoadModel | UnloadModel) -> None:
+        """Cancel the load that runs in a slot, and do `command` once it has ended and its memory is free."""
+        slot.load_cancelled.set()
+        slot.after_load.append(command)
+
     def _load_ended(self, ended: _LoadEnded) -> None:
         slot, result = self._slots[ended.slot], ended.result
         slot.load_id = None
@@ -174,9 +180,13 @@ class EngineCore:
             self._emit(ended.id, result.facts)
         else:
             self._report_failed_load(ended)
-        pending, slot.pending = slot.pending, []
-        for submit in pending:
-            self._submit(submit)
+        waiting, slot.after_load = slot.after_load, []
+        for command in waiting:
+            self._handlers[type(command)](command)
+        if slot.load_id is None:
+            pending, slot.pending = slot.pending, []
+            for submit in pending:
+                self._submit(submit)
 
     def _report_failed_load(self, ended: _LoadEnded) -> None:
         result = ended.result
@@ -190,8 +200,10 @@ class EngineCore:
 
     def _unload(self, command: UnloadModel) -> None:
         slot = self._slots.get(command.slot)
+        if slot is not None and slot.load_id is not None:
+            self._after_load(slot, command)
+            return
         if slot is not None:
-            slot.load_cancelled.set()
             slot.empty()
         self._emit(command.id, Unloaded(command.slot))
 
@@ -244,6 +256,9 @@ class EngineCore:
             for pending in [p for p in slot.pending if p.id == target]:
                 slot.pending.remove(pending)
                 waiting = pending
+            for later in [c for c in slot.after_load if c.id == target and isinstance(c, LoadModel)]:
+                slot.after_load.remove(later)
+                self._emit(target, cancelled("Loading"))
             if slot.load_id == target:
                 slot.load_cancelled.set()
             elif target in slot.completions:
@@ -271,6 +286,9 @@ class EngineCore:
         for slot in self._slots.values():
             self._encoding.update((command.id, command) for command in slot.pending)
             slot.empty()
+            for later in slot.after_load:
+                is_load = isinstance(later, LoadModel)
+                self._emit(later.id, cancelled("Loading") if is_load else Unloaded(later.slot))
         for command in self._encoding.values():
             self._emit(command.id, _cancelled_before_start(command))
         while not self._inbox.empty():
@@ -283,6 +301,12 @@ def _encode(model: LoadedModel | LoadedEncoder, command: Submit | EmbedTexts) ->
     """Turn a request's text into token ids (on the tokenizing thread)."""
     if isinstance(command, EmbedTexts):
         assert isinstance(model, LoadedEncoder)
+        size = len(command.texts) * model.encoder.spec.hidden_size * 4
+        if size > MAX_VECTOR_BYTES:
+            raise InvalidRequestError(
+                f"{len(command.texts):,} texts make {size:,} bytes of vectors; at most {MAX_VECTOR_BYTES:,} are made "
+                "at once. Send fewer texts at a time."
+            )
         return EmbeddingJob(model, *model.tokenize(command.texts))
     assert isinstance(model, LoadedModel)
     return make_prompt(command.request, model.tokenizer, model.spec.context_length)

@@ -54,11 +54,9 @@ class LoadedEncoder:
         longest = self.encoder.spec.max_tokens
         special = self.tokenizer.num_special_tokens_to_add(False)
         sequences, cut = [], []
-        for index, text in enumerate(texts):
-            text = prefix + text
-            encoding = self.tokenizer.encode(
-                text.lower() if self.lowercases else text, add_special_tokens=False
-            )
+        inputs = [prefix + (text.lower() if self.lowercases else text) for text in texts]
+        # A batch, since only that lets other threads run meanwhile (a heartbeat, say).
+        for index, encoding in enumerate(self.tokenizer.encode_batch(inputs, add_special_tokens=False)):
             if len(encoding.ids) > longest - special:
                 encoding.truncate(longest - special)
                 cut.append(index)

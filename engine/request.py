@@ -20,6 +20,8 @@ MAX_STOP_LENGTH = 1024
 MAX_BIASES = 1024
 MAX_LOGPROBS = 20
 MAX_CHOICES = 64
+MAX_THREADS = 256
+MAX_THREADS = 256
 
 
 def _check(name: str, value: object, ok: bool, allowed: str) -> None:
@@ -193,11 +195,11 @@ class LoadOptions:
     kv_dtype: Literal["float32", "float16", "bfloat16", "int8"] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("context_length", "num_threads", "max_step_tokens"):
+        limits = {"context_length": 2**31 - 1, "num_threads": MAX_THREADS, "max_step_tokens": 65536}
+        for name, most in limits.items():
             value = getattr(self, name)
-            _check(
-                name, value, value is None or (_is_int(value) and 1 <= value < 2**31), "a whole number >= 1"
-            )
+            ok = value is None or (_is_int(value) and 1 <= value <= most)
+            _check(name, value, ok, f"a whole number from 1 to {most}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from inglenook.engine.errors import (
 from inglenook.engine.generation import Generation
 from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder
 from inglenook.engine.loaded_model import LoadedModel
-from inglenook.engine.messages import EmbedTexts, Emit, Submit
+from inglenook.engine.messages import EmbedTexts, Emit, LoadModel, Submit, UnloadModel
 from inglenook.engine.prompt import Prompt
 from inglenook.engine.request import Embedded, Failed, Finished, Request, SamplingParams
 from inglenook.engine.sequence import Chunk, Sequence, StepPlan
@@ -44,6 +44,7 @@ class Slot:
         self.load_id: int | None = None
         self.load_cancelled = threading.Event()
         self.pending: list[Submit | EmbedTexts] = []
+        self.after_load: list[LoadModel | UnloadModel] = []
         self.completions: dict[int, Completion] = {}
         self.jobs: dict[int, EmbeddingJob] = {}
         self.num_steps = 0
@@ -102,24 +103,14 @@ class Slot:
         model.scheduler.add(completion.choices[0].sequence)
 
     def step(self) -> None:
-        """Plan and run one step, then hand its tokens out; a step that fails fails all requests of the slot."""
+        """Plan and run one step, then hand its tokens out. When this raises, call `fail_all`."""
         assert self.model is not None
         model = self.model
         started = time.perf_counter()
-        try:
-            self._draft()
-            plan = model.scheduler.plan()
-            assert plan.chunks, "requests are open but nothing can be scheduled"
-            logits = model.runner.run(plan, model.scheduler.kv.take_copies())
-        except Exception as error:  # noqa: BLE001 - whatever it is, the engine goes on
-            # Frames only: an exception's own text may quote a prompt.
-            frames = "".join(traceback.format_tb(error.__traceback__))
-            logger.error("a step failed in slot %s with %s:\n%s", self.name, type(error).__name__, frames)
-            failed, self.completions = list(self.completions), {}
-            for request_id in failed:
-                fail(self._emit, request_id, error)
-            model.reset()
-            return
+        self._draft()
+        plan = model.scheduler.plan()
+        assert plan.chunks, "requests are open but nothing can be scheduled"
+        logits = model.runner.run(plan, model.scheduler.kv.take_copies())
         model.scheduler.commit(plan)
         self.num_steps += 1
         if plan.num_tokens == sum(chunk.num_logits for chunk in plan.chunks):
@@ -131,6 +122,17 @@ class Slot:
                 self._take_logits(chunk, own, plan)
         if not self.completions:
             model.scheduler.kv.integrity()
+
+    def fail_all(self, error: Exception) -> None:
+        """Fail all requests after a step that raised, and start with an empty cache."""
+        # Frames only: an exception's own text may quote a prompt.
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        logger.error("a step failed in slot %s with %s:\n%s", self.name, type(error).__name__, frames)
+        failed, self.completions = list(self.completions), {}
+        for request_id in failed:
+            fail(self._emit, request_id, error)
+        if self.model is not None:
+            self.model.reset()
 
     def embed_step(self) -> None:
         """Take the oldest embedding job one step further, and answer it when it is done."""

@@ -94,6 +94,15 @@ class Tokenizer:
         """The token that begins a text, if there is one."""
         return self._vocabulary.bos_id
 
+    @property
+    def wants_bos(self) -> bool:
+        """Whether every prompt must begin with BOS."""
+        return self._vocabulary.add_bos and self._vocabulary.bos_id is not None
+
+    def control_tokens_in(self, text: str) -> list[int]:
+        """The ids of the added tokens in a text that is all a template's."""
+        return self._added_ids(text)
+
     def is_control(self, token_id: int) -> bool:
         """Whether a token is a control token, which has no text."""
         return token_id in self._vocabulary.control_ids
@@ -229,7 +238,8 @@ class Tokenizer:
         is_first = opens if vocabulary.prefix == "gaps" else start == 0
         encoder = vocabulary.first if is_first else vocabulary.rest
         with rust_guard("encode this text"):
-            token_ids: list[int] = encoder.encode(text[start:end], add_special_tokens=False).ids
+            # A batch of one, since only that lets other threads run meanwhile (a heartbeat, say).
+            token_ids: list[int] = encoder.encode_batch([text[start:end]], add_special_tokens=False)[0].ids
         return token_ids
 
     def _with_bos(self, token_ids: list[int]) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from tiny_gguf import CONTEXT, write_tiny_gguf
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import (
     ContextLengthError,
+    EngineError,
     InternalEngineError,
     InvalidRequestError,
     ModelFileError,
@@ -405,3 +406,67 @@ def test_ids_that_are_not_the_messages_own_are_not_used(loaded):
     want = ids(loaded, chat(*asked))
 
     assert ids(loaded, chat(*asked, reply_token_ids={1: (50, 51, 52), 0: (1,), 7: (9,)})) == want
+
+
+def slow_loads(monkeypatch):
+    """Make every load wait until the returned event is set."""
+    from inglenook.engine import core
+
+    go, load_model = threading.Event(), core.load_model
+
+    def wait_and_load(path, slot, options, progress):
+        assert go.wait(T)
+        return load_model(path, slot, options, progress)
+
+    monkeypatch.setattr(core, "load_model", wait_and_load)
+    return go
+
+
+def test_a_load_in_place_of_one_that_runs_cancels_it_and_comes_next(tiny, monkeypatch):
+    go = slow_loads(monkeypatch)
+    options = LoadOptions(backend="reference", num_threads=1)
+    with EngineClient.in_process() as client:
+        first, second = client.load(tiny, options=options), client.load(tiny, options=options)
+        reply = client.submit(ask(max_tokens=2))
+        go.set()
+
+        with pytest.raises(EngineError, match="Loading was cancelled"):
+            first.result(T)
+        assert second.result(T).architecture == "llama"
+        assert reply.result(T).finished.completion_tokens == 2
+
+
+def test_unloading_during_a_load_is_answered_when_the_load_has_ended(tiny, monkeypatch):
+    go = slow_loads(monkeypatch)
+    options = LoadOptions(backend="reference", num_threads=1)
+    with EngineClient.in_process() as client:
+        load, unload, again = (
+            client.load(tiny, options=options),
+            client.unload(),
+            client.load(tiny, options=options),
+        )
+        assert not unload.done
+        go.set()
+
+        with pytest.raises(EngineError, match="Loading was cancelled"):
+            load.result(T)
+        unload.result(T)
+        assert again.result(T).architecture == "llama"
+        assert client.stats().slots == {"chat": again.result(T).name}
+
+
+def test_a_load_that_ends_as_its_slot_is_emptied_leaves_no_ghost(tiny):
+    options = LoadOptions(backend="reference", num_threads=1)
+    with EngineClient.in_process() as client:
+        for _ in range(10):
+            load, unload = client.load(tiny, options=options), client.unload()
+            unload.result(T)
+            assert load.done
+            assert client._slots == {}
+
+
+def test_more_threads_than_any_computer_has_are_refused():
+    with pytest.raises(
+        InvalidRequestError, match="num_threads must be a whole number from 1 to 256, got 100000"
+    ):
+        LoadOptions(num_threads=100_000)
