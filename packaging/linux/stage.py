@@ -40,6 +40,14 @@ PYTHON_UNUSED = (
     "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "tkinter", "turtledemo", "venv", "distutils", "curses",
     "dbm", "sitecustomize.py", "LICENSE.txt", "_sysconfigdata_*", "config-*", "EXTERNALLY-MANAGED",
 )  # fmt: skip
+# The real ones tell how Debian compiled it; these are what the standard library itself asks for.
+BUILD_VARIABLES = {
+    "EXT_SUFFIX": ".cpython-311-x86_64-linux-gnu.so",
+    "Py_ENABLE_SHARED": 0,
+    "SOABI": "cpython-311-x86_64-linux-gnu",
+    "TZPATH": "/usr/share/zoneinfo:/usr/lib/zoneinfo:/usr/share/lib/zoneinfo:/etc/zoneinfo",
+    "VERSION": VERSION,
+}
 EXTENSIONS_UNUSED = (
     "_ctypes_test", "_curses", "_curses_panel", "_dbm", "_testbuffer", "_testcapi", "_testclinic",
     "_testimportmultiple", "_testinternalcapi", "_testmultiphase", "_xxtestfuzz", "_xxsubinterpreters", "nis",
@@ -83,6 +91,8 @@ def stage_python(unpacked: Path, target: Path) -> None:
     for name in EXTENSIONS_UNUSED:
         for path in (library / "lib-dynload").glob(f"{name}.*"):
             path.unlink()
+    variables = f"build_time_vars = {BUILD_VARIABLES!r}\n"
+    (library / "_sysconfigdata__x86_64-linux-gnu.py").write_text(variables, encoding="utf-8")
 
 
 def install_wheels(pip: str, wheels: Path, lock: Path, site: Path) -> None:
