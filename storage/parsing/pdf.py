@@ -23,6 +23,7 @@ from inglenook.storage.parsing.errors import (
     PasswordRequiredError,
     WrongPasswordError,
 )
+from inglenook.storage.parsing.hidden_text import hidden_objects
 from inglenook.storage.parsing.page_text import PageText
 from inglenook.storage.parsing.rectangles import merge_lines
 
@@ -124,6 +125,7 @@ class PdfPage:
         self.width, self.height = (side if 0 < side < 1e6 else 612.0 for side in (width, height))
         self._display = _Display(page, self.width, self.height)
         self._visible = self._display.visible()
+        self.num_hidden_chars = 0
         self._content = PageText(self._visible_characters())
         self.parsed = ParsedPage(
             index=index, label=label, text=self._content.text, width=self.width, height=self.height
@@ -181,7 +183,17 @@ class PdfPage:
                 32 if any(map(self._is_outside, self._raw_boxes(position, 1))) else code
                 for position, code in enumerate(codes)
             ]
+        hidden = hidden_objects(self._page)
+        if hidden:
+            codes = [self._blanked(position, code, hidden) for position, code in enumerate(codes)]
         return "".join(chr(code) if code <= 0x10FFFF else "\x00" for code in codes)
+
+    def _blanked(self, position: int, code: int, hidden: set[int]) -> int:
+        item = raw.FPDFText_GetTextObject(self._text_page.raw, position)
+        if not item or ctypes.cast(item, ctypes.c_void_p).value not in hidden:
+            return code
+        self.num_hidden_chars += code > 32
+        return 32
 
     def _is_outside(self, box: _Box) -> bool:
         left, top, right, bottom = self._visible

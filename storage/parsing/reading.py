@@ -7,7 +7,7 @@ page and a note, never the document; a document without any text is an error tha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inglenook.storage.chunking import ChunkLimits, TokenOffsets, chunk_page
 from inglenook.storage.parsing import file_type, frames
@@ -22,8 +22,10 @@ from inglenook.storage.parsing.errors import (
 )
 from inglenook.storage.parsing.html import read_html
 from inglenook.storage.parsing.opening import too_large
-from inglenook.storage.parsing.pdf import PdfFile
+from inglenook.storage.parsing.page_quality import is_garbled
+from inglenook.storage.parsing.pdf import PdfFile, PdfPage
 from inglenook.storage.parsing.plain_text import Heading, Outline, TextPages, clean_text, find_headings
+from inglenook.storage.parsing.second_reader import SecondReader
 from inglenook.storage.parsing.text_encoding import DecodedText, declared_encoding, decode_text
 
 _MARKDOWN_SUFFIXES = frozenset((".md", ".markdown"))
@@ -85,11 +87,15 @@ class Reader:
         return self._read_text(data, title, suffix, encoding)
 
     def _read_pdf(self, data: bytes, title: str, password: str | None) -> Summary:
-        pdf = PdfFile(data, password=password, limits=self._limits)
+        second = SecondReader(data, password)
+        try:
+            pdf = PdfFile(data, password=password, limits=self._limits)
+        except DamagedDocumentError as error:
+            return self._read_damaged_pdf(second, title, error)
         try:
             counts = _PageCounts()
             for index in range(pdf.num_pages):
-                self._read_pdf_page(pdf, index, title, counts)
+                self._read_pdf_page(pdf, second, index, title, counts)
             counts.raise_if_no_text(pdf.num_pages)
             return Summary(
                 kind="pdf", num_pages=pdf.num_pages, title=pdf.title, notes=tuple(_pdf_notes(pdf, counts))
@@ -97,7 +103,28 @@ class Reader:
         finally:
             pdf.close()
 
-    def _read_pdf_page(self, pdf: PdfFile, index: int, title: str, counts: _PageCounts) -> None:
+    def _read_damaged_pdf(self, second: SecondReader, title: str, error: DamagedDocumentError) -> Summary:
+        """Read what another reader makes of a file that PDFium refuses; raise PDFium's error where that is nothing."""
+        num_pages = min(second.num_pages, self._limits.max_pages)
+        counts = _PageCounts()
+        texts: list[str] = []
+        for index in range(num_pages):
+            texts.append(second.text(index))
+            counts.add_text(texts[-1], self._limits)
+        if not counts.text_chars:
+            raise error
+        for index, text in enumerate(texts):
+            page = ParsedPage(index=index, text=text)
+            chunks = chunk_page(
+                page, title=title, token_offsets=self._token_offsets, limits=self._chunk_limits
+            )
+            self._on_page(frames.PageDone(page=page, chunks=tuple(chunks)), num_pages)
+        note = "This PDF is damaged: its text could be read, but its pages cannot be shown."
+        return Summary(kind="pdf", num_pages=num_pages, title=None, notes=(note,))
+
+    def _read_pdf_page(
+        self, pdf: PdfFile, second: SecondReader, index: int, title: str, counts: _PageCounts
+    ) -> None:
         try:
             page = pdf.load_page(index)
         except DamagedDocumentError:
@@ -105,18 +132,22 @@ class Reader:
             self._on_page(frames.PageDone(page=ParsedPage(index=index), chunks=()), pdf.num_pages)
             return
         try:
-            counts.add_text(page.parsed.text, self._limits)
-            if not page.parsed.text:
+            parsed, is_bad = _best_text(page, second)
+            counts.add_text(parsed.text, self._limits)
+            counts.hidden_chars += page.num_hidden_chars
+            if not parsed.text:
                 counts.empty += 1
                 counts.pictures += page.has_picture()
+            counts.garbled += is_bad
             chunks = chunk_page(
-                page.parsed,
+                parsed,
                 title=title,
                 token_offsets=self._token_offsets,
                 limits=self._chunk_limits,
-                locate=page.rects,
+                # The second reader knows no places.
+                locate=page.rects if parsed is page.parsed else None,
             )
-            self._on_page(frames.PageDone(page=page.parsed, chunks=tuple(chunks)), pdf.num_pages)
+            self._on_page(frames.PageDone(page=parsed, chunks=tuple(chunks)), pdf.num_pages)
         finally:
             page.close()
 
@@ -256,7 +287,9 @@ def render(data: bytes, job: frames.RenderJob, limits: ParsingLimits) -> PagePic
         page = pdf.load_page(job.page_index)
         try:
             pixels = page.draw(job.scale, limits.max_picture_pixels)
-            start, end = max(0, job.start), min(job.end, len(page.parsed.text))
+            # Ranges of a text that the second reader gave mean nothing in that of PDFium.
+            has_places = _best_text(page, SecondReader(data, job.password))[0] is page.parsed
+            start, end = max(0, job.start), min(job.end, len(page.parsed.text)) if has_places else 0
             return PagePicture(
                 page_index=job.page_index,
                 label=page.parsed.label,
@@ -273,11 +306,23 @@ def render(data: bytes, job: frames.RenderJob, limits: ParsingLimits) -> PagePic
         pdf.close()
 
 
+def _best_text(page: PdfPage, second: SecondReader) -> tuple[ParsedPage, bool]:
+    """Return a page with the text that reads as writing, PDFium's or another reader's, and whether neither does."""
+    if not is_garbled(page.parsed.text):
+        return page.parsed, False
+    other = second.text(page.parsed.index)
+    if not other or is_garbled(other):
+        return page.parsed, True
+    return replace(page.parsed, text=other), False
+
+
 @dataclass(slots=True)
 class _PageCounts:
     """What the pages of a PDF turned out to be."""
 
     empty: int = 0
+    garbled: int = 0
+    hidden_chars: int = 0
     pictures: int = 0
     damaged: int = 0
     text_chars: int = 0
@@ -314,6 +359,13 @@ def _pdf_notes(pdf: PdfFile, counts: _PageCounts) -> list[str]:
         notes.append(f"{counts.damaged} of {total} pages are damaged and were left out.")
     if counts.pictures:
         notes.append(f"{counts.pictures} of {total} pages are pictures without text and cannot be searched.")
+    if counts.garbled:
+        notes.append(
+            f"{counts.garbled} of {total} pages have text that reads as garbled: their fonts do not say which letters "
+            "they show. Text recognition (OCR) would read them."
+        )
+    if counts.hidden_chars:
+        notes.append(f"Hidden text ({counts.hidden_chars:,} characters) was left out.")
     if pdf.is_xfa_form:
         notes.append("This is an XFA form; its fields cannot be read. Print it to PDF and add that.")
     if pdf.num_attachments:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,6 +91,10 @@ def test_an_encrypted_attachment_is_noted(parser: ParserClient, documents: Path)
     assert "attached" in parser.parse(documents / "pdfjs__encrypted-attachment.pdf").notes[0]
 
 
+def test_a_font_that_hides_its_letters_is_noted(parser: ParserClient, documents: Path) -> None:
+    assert "garbled" in parser.parse(documents / "pdfminer__issue-791-non-unicode-cmap.pdf").notes[0]
+
+
 def test_no_word_is_left_broken_over_columns(parser: ParserClient, documents: Path) -> None:
     text = parser.parse(documents / "sample__multicolumn.pdf").pages[0].text
 
@@ -149,3 +155,36 @@ def test_evidence_of_filings_stands_on_the_page_it_is_said_to(shared: Path, mini
 
     assert len(found) >= 23
     assert all(found)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_every_document_with_flipped_bytes_ends_in_time_and_in_bounds(
+    documents: Path, tmp_path: Path
+) -> None:
+    rng = random.Random(8)
+    paths = [path for path in sorted(documents.iterdir()) if 0 < path.stat().st_size < 2_000_000]
+    slowest_s = 0.0
+    outcomes: Counter[str] = Counter()
+    with ParserClient() as client:
+        for number in range(200):
+            source = paths[number % len(paths)]
+            data = bytearray(source.read_bytes())
+            for _ in range(1 + len(data) // 2000):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            mutant = tmp_path / f"mutant{source.suffix}"
+            mutant.write_bytes(data)
+            started_s = time.monotonic()
+            try:
+                client.parse(mutant)
+                outcomes["read"] += 1
+            except ParsingError as error:
+                outcomes[type(error).__name__] += 1
+            slowest_s = max(slowest_s, time.monotonic() - started_s)
+            if client.process_id is not None:
+                status = Path(f"/proc/{client.process_id}/status").read_text()
+                assert int(re.search(r"VmHWM:\s+(\d+)", status).group(1)) < 1 << 20  # type: ignore[union-attr]
+
+    assert sum(outcomes.values()) == 200
+    assert slowest_s < 20
+    print(outcomes, f"slowest {slowest_s:.1f} s")
