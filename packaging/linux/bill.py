@@ -51,10 +51,13 @@ def main() -> None:
     table = tomllib.loads((HERE / "bundled.toml").read_text(encoding="utf-8"))
     (site,) = tree.glob("python/lib/python3.*/dist-packages")
     wheels = {d.name.lower(): d for d in distributions(path=[str(site)])}
-    hashes = dict(re.findall(r"^([\w.-]+)==\S+ \\\n\s+--hash=sha256:([0-9a-f]{64})", options.lock.read_text(), re.M))
+    hashes = dict(
+        re.findall(r"^([\w.-]+)==\S+ \\\n\s+--hash=sha256:([0-9a-f]{64})", options.lock.read_text(), re.M)
+    )
     hashes = {_key(name): digest for name, digest in hashes.items()}
     components = [
-        _wheel(d, table, hashes.get(_key(d.name), ""), tree, options.debian) for _, d in sorted(wheels.items())
+        _wheel(d, table, hashes.get(_key(d.name), ""), tree, options.debian)
+        for _, d in sorted(wheels.items())
     ]
     versions = {_key(component.name): component.version for component in components}
     for entry in table["component"]:
@@ -197,7 +200,9 @@ def _cyclonedx(components: list[Component], version: str) -> dict[str, Any]:
 
 def _licence(text: str) -> dict[str, Any]:
     """An SPDX expression, or the words of the package where it gives none."""
-    if re.fullmatch(r"[\w.+() -]+", text) and re.search(r"\d|^MIT$|^Zlib$|^ICU$|^Unlicense$|\b(AND|OR)\b", text):
+    if re.fullmatch(r"[\w.+() -]+", text) and re.search(
+        r"\d|^MIT$|^Zlib$|^ICU$|^Unlicense$|\b(AND|OR)\b", text
+    ):
         return {"expression": text}
     return {"license": {"name": text}}
 

@@ -60,7 +60,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Lay out the installed tree of Inglenook.")
     parser.add_argument("tree", type=Path)
     parser.add_argument("--python", type=Path, required=True, help="unpacked CPython: has usr/bin/python3.11")
-    parser.add_argument("--wheels", type=Path, required=True, help="the program's wheel and all that it needs")
+    parser.add_argument(
+        "--wheels", type=Path, required=True, help="the program's wheel and all that it needs"
+    )
     parser.add_argument("--lock", type=Path, required=True, help="requirements with hashes")
     parser.add_argument("--pip", required=True, help="a pip of CPython 3.11")
     options = parser.parse_args()
@@ -171,7 +173,11 @@ def compile_all(tree: Path) -> None:
         str(tree / "python" / "bin" / f"python{VERSION}"), "-I", "-m", "compileall", "-qq", "-j", "1",
         "--invalidation-mode", "unchecked-hash", "-s", str(tree), "-p", PREFIX, str(library),
     ]  # fmt: skip
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": os.environ["SOURCE_DATE_EPOCH"]}
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONHASHSEED": "0",
+        "SOURCE_DATE_EPOCH": os.environ["SOURCE_DATE_EPOCH"],
+    }
     subprocess.run(command, check=False, env=environment)  # templates in packages that are no Python fail
 
 

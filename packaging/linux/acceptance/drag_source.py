@@ -29,7 +29,10 @@ class File(QLabel):
         data = QMimeData()
         data.setUrls([QUrl.fromLocalFile(str(self._path))])
         drag.setMimeData(data)
-        print("dropped" if drag.exec(Qt.DropAction.CopyAction) != Qt.DropAction.IgnoreAction else "refused", flush=True)
+        print(
+            "dropped" if drag.exec(Qt.DropAction.CopyAction) != Qt.DropAction.IgnoreAction else "refused",
+            flush=True,
+        )
         QTimer.singleShot(0, QApplication.quit)
 
 
