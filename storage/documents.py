@@ -116,6 +116,17 @@ class Documents:
         row = self._db.row(f"{_SELECT} WHERE d.sha256 = ?", (sha256,))
         return _document(row) if row else None
 
+    def known_files(self) -> dict[str, tuple[int, int]]:
+        """Return size and time of change of each file that was read, by path: a file that still has both is unchanged.
+
+        Only a shortcut past reading its bytes; those decide where either differs.
+        """
+        rows = self._db.rows(
+            "SELECT d.path, v.size_bytes, v.modified_at_ns FROM documents d JOIN document_versions v "
+            "ON v.document_id = d.id AND v.sha256 = d.sha256 WHERE v.status = 'ready' AND d.trashed_at_ms IS NULL"
+        )
+        return {row[0]: (row[1], row[2]) for row in rows}
+
     def entries(self, *, trashed: bool = False) -> list[Document]:
         """Return all documents, or those in the trash, in the order in which they were added."""
         return [_document(row) for row in self._db.rows(
