@@ -95,9 +95,9 @@ stage() {
 }
 
 desktop_files() {
-    local share=$work/tree/share desktop=$root/packaging/desktop picture
+    local share=$work/tree/share desktop=$work/source/packaging/desktop picture
     mkdir -p "$share"/{applications,metainfo,mime/packages,icons/hicolor/scalable/apps}
-    for picture in "$root"/packaging/screenshots/*.png; do
+    for picture in "$work"/source/packaging/screenshots/*-light-100.png; do
         [[ -f $picture ]] || continue
         mkdir -p "$share/screenshots"
         cp "$picture" "$share/screenshots/"
@@ -113,7 +113,7 @@ template, share, version = sys.argv[1:]
 pictures = sorted(pathlib.Path(share, "screenshots").glob("*.png"))
 lines = [
     f'    <screenshot{" type=" + chr(34) + "default" + chr(34) if number == 0 else ""}>\n'
-    f"      <caption>{picture.stem.lstrip('0123456789-_').replace('-', ' ').replace('_', ' ').capitalize()}</caption>\n"
+    f"      <caption>{picture.stem.removesuffix('-light-100').replace('-', ' ').capitalize()}</caption>\n"
     f'      <image type="source">file:///opt/inglenook/share/screenshots/{picture.name}</image>\n'
     "    </screenshot>"
     for number, picture in enumerate(pictures)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QTimer, QUrl, Qt
+from PySide6.QtCore import QMimeData, Qt, QTimer, QUrl
 from PySide6.QtGui import QDrag, QMouseEvent
 from PySide6.QtWidgets import QApplication, QLabel
 
@@ -24,7 +24,8 @@ class File(QLabel):
         self.setWindowFlags(Qt.WindowType.X11BypassWindowManagerHint | Qt.WindowType.FramelessWindowHint)
         self.setGeometry(0, 700, 80, 80)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802  # Qt's own name
+        """Begin the drag, which ends where the button is let go."""
         drag = QDrag(self)
         data = QMimeData()
         data.setUrls([QUrl.fromLocalFile(str(self._path))])
