@@ -21,7 +21,6 @@ MAX_BIASES = 1024
 MAX_LOGPROBS = 20
 MAX_CHOICES = 64
 MAX_THREADS = 256
-MAX_THREADS = 256
 
 
 def _check(name: str, value: object, ok: bool, allowed: str) -> None:

@@ -46,6 +46,11 @@ class Scheduler:
         """Sequences that take part in steps."""
         return len(self._running)
 
+    @property
+    def num_live_tokens(self) -> int:
+        """Tokens whose keys and values running sequences hold; shared ones count for each."""
+        return sum(sequence.num_computed for sequence in self._running)
+
     def add(self, sequence: Sequence) -> None:
         """Queue a new sequence behind those of its priority."""
         self._arrivals += 1
@@ -124,7 +129,9 @@ class Scheduler:
         prompts = [s for s in self._running if s.num_pending > 1] + self._waiting
         for priority in sorted({s.priority for s in prompts}):
             # The shortest first: what it leaves of its share goes to the longer ones.
-            group = sorted((s for s in prompts if s.priority == priority), key=lambda s: (s.num_pending, s.arrival))
+            group = sorted(
+                (s for s in prompts if s.priority == priority), key=lambda s: (s.num_pending, s.arrival)
+            )
             group = group[: max(1, budget)]
             for index, sequence in enumerate(group):
                 if budget <= 0:

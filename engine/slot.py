@@ -188,6 +188,7 @@ class Slot:
             values["prefix_cache_queries"] = scheduler.num_prompt_tokens_queried
             values["prefix_cache_hits"] = scheduler.num_prompt_tokens_cached
             values["kv_blocks_live"] = sum(pool.num_live for pool in scheduler.kv.pools)
+            values["kv_tokens_live"] = scheduler.num_live_tokens * len(scheduler.kv.pools)
             values["kv_blocks"] = sum(pool.num_blocks for pool in scheduler.kv.pools)
         return values
 
