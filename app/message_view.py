@@ -12,12 +12,10 @@ import time
 
 from PySide6.QtCore import QEvent, QModelIndex, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QFocusEvent,
     QGuiApplication,
-    QKeyEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QPushButton, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from inglenook.app.markdown_blocks import PART_CHARS, StreamingMarkdown
 from inglenook.app.message_list_model import MessageListModel
@@ -25,6 +23,7 @@ from inglenook.app.message_widget import MessageWidget
 from inglenook.app.reply_announcer import ReplyAnnouncer
 from inglenook.app.row_pool import RowPool
 from inglenook.app.theme import COLUMN_WIDTH, Theme
+from inglenook.app.transcript_reader import TranscriptReader
 from inglenook.app.transcript_rows import TranscriptRows
 
 # How much of a long message is cut into blocks in one turn of the event loop.
@@ -35,7 +34,7 @@ _END_TOLERANCE = 3
 _MAX_PASSES = 20
 
 
-class MessageView(QAbstractScrollArea):
+class MessageView(TranscriptReader):
     """Shows a MessageListModel.
 
     Signals: `citation_activated(message_id, number)`, `retry_requested(message_id)`, `link_activated(url)`,
@@ -345,90 +344,15 @@ class MessageView(QAbstractScrollArea):
         super().resizeEvent(event)
         self._place()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        bar, key = self.verticalScrollBar(), event.key()
-        page = int(self.viewport().height() * 0.9)
-        is_copy = key == Qt.Key.Key_C and event.modifiers() == Qt.KeyboardModifier.ControlModifier
-        if is_copy and 0 <= self._current < len(self._blocks):
-            self.copy_message(self._model.messages[self._current].id)
-        elif key == Qt.Key.Key_PageUp:
-            bar.setValue(bar.value() - page)
-        elif key == Qt.Key.Key_PageDown:
-            bar.setValue(bar.value() + page)
-        elif key == Qt.Key.Key_Home:
-            bar.setValue(0)
-            self._set_current(0)
-        elif key == Qt.Key.Key_End:
-            self.follow_end()
-            self._set_current(len(self._blocks) - 1)
-        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
-            self._step(-1 if key == Qt.Key.Key_Up else 1)
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2) and self._focus_text():
-            pass
-        elif key == Qt.Key.Key_Escape and not self.hasFocus():
-            self.setFocus(Qt.FocusReason.ShortcutFocusReason)
-        else:
-            event.ignore()
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        if self._current < 0:
-            self._current = len(self._blocks) - 1
-        self._show_current()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self._show_current()
-
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.LayoutDirectionChange:
             self._restyle()
 
-    def _step(self, direction: int) -> None:
-        """Go on to the next message, or further in this one while it reaches out of sight."""
-        if not self._blocks:
-            return
-        bar, height = self.verticalScrollBar(), self.viewport().height()
-        current = min(max(0, self._current), len(self._blocks) - 1)
-        top, bottom = self._span(current)
-        is_cut = top < bar.value() if direction < 0 else bottom > bar.value() + height
-        is_seen = bottom > bar.value() and top < bar.value() + height
-        if is_cut and is_seen:
-            bar.setValue(bar.value() + direction * self._theme.px(72))
-            return
-        self._set_current(min(max(0, current + direction), len(self._blocks) - 1))
-        top, bottom = self._span(self._current)
-        if direction < 0 and top < bar.value():
-            bar.setValue(max(top, bottom - height))
-        elif direction > 0 and bottom > bar.value() + height:
-            bar.setValue(min(top, bottom - height) if bottom - top <= height else top)
-
-    def _span(self, index: int) -> tuple[int, int]:
-        return self._rows.top(self._rows.first(index)), self._rows.top(self._rows.end(index))
-
     def _scroll_to(self, row: int, offset: int) -> None:
         self._set_following(False)
         self._anchor = (row, offset)
         self._place()
-
-    def _set_current(self, index: int) -> None:
-        self._current = index
-        self._show_current()
-        if 0 <= index < len(self._blocks) and self.hasFocus():
-            name = self._model.index(index).data(Qt.ItemDataRole.AccessibleTextRole)
-            self._announcer.say(str(name))
-
-    def _show_current(self) -> None:
-        for row, widget in self._widgets:
-            widget.set_current(is_current=self._rows.place(row)[0] == self._current and self.hasFocus())
-
-    def _focus_text(self) -> bool:
-        for row, widget in self._widgets:
-            if self._rows.place(row)[0] == self._current:
-                widget.browser.setFocus(Qt.FocusReason.ShortcutFocusReason)
-                return True
-        return False
 
     def _copy_code(self, message_id: int | str, part: int, index: int) -> None:
         blocks = self._blocks[self._model.row_of(message_id)]

@@ -34,7 +34,8 @@ FORBIDDEN = [
     "/" + "work/",
     "/" + "root/",
     "/" + "home/",
-    "/" + "opt/",
+    "/" + "opt/wheels",
+    "/" + "opt/pypi",
 ]
 
 
