@@ -10,7 +10,8 @@
 #
 # The same commit gives the same bytes, wherever it is built. `--work` keeps what was fetched for the next time; all
 # wheels in it are checked against requirements.lock every time. `--level` is xz's; 1 is quick and a quarter larger.
-# Works on Debian 12; missing tools are named.
+# SCREENSHOTS_URL, where packaging/screenshots lies on the web, puts pictures into the AppStream metadata. Works on
+# Debian 12; missing tools are named.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -21,7 +22,7 @@ while (($#)); do
         --work) work=$2; shift 2 ;;
         --level) level=$2; shift 2 ;;
         --only) only+=("$2"); shift 2 ;;
-        *) sed -n '2,16s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 ((${#only[@]})) || only=(deb models run)
@@ -95,26 +96,22 @@ stage() {
 }
 
 desktop_files() {
-    local share=$work/tree/share desktop=$work/source/packaging/desktop picture
+    local share=$work/tree/share desktop=$work/source/packaging/desktop
     mkdir -p "$share"/{applications,metainfo,mime/packages,icons/hicolor/scalable/apps}
-    for picture in "$work"/source/packaging/screenshots/*-light-100.png; do
-        [[ -f $picture ]] || continue
-        mkdir -p "$share/screenshots"
-        cp "$picture" "$share/screenshots/"
-    done
-    # A place on the web belongs here when there is one; an installed file is what an offline catalogue can show.
-    python3.11 - "$desktop/inglenook.metainfo.xml.in" "$share" "$version" >"$share/metainfo/inglenook.metainfo.xml" <<'PYTHON'
+    python3.11 - "$desktop/inglenook.metainfo.xml.in" "$work/source/packaging/screenshots" "$version" >"$share/metainfo/inglenook.metainfo.xml" <<'PYTHON'
 import datetime
 import os
 import pathlib
 import sys
 
-template, share, version = sys.argv[1:]
-pictures = sorted(pathlib.Path(share, "screenshots").glob("*.png"))
+template, screenshots, version = sys.argv[1:]
+# A catalogue takes pictures from the web only, so they are named once they lie somewhere.
+place = os.environ.get("SCREENSHOTS_URL", "")
+pictures = sorted(pathlib.Path(screenshots).glob("*-light-100.png")) if place else []
 lines = [
     f'    <screenshot{" type=" + chr(34) + "default" + chr(34) if number == 0 else ""}>\n'
     f"      <caption>{picture.stem.removesuffix('-light-100').replace('-', ' ').capitalize()}</caption>\n"
-    f'      <image type="source">file:///opt/inglenook/share/screenshots/{picture.name}</image>\n'
+    f'      <image type="source">{place}/{picture.name}</image>\n'
     "    </screenshot>"
     for number, picture in enumerate(pictures)
 ]
