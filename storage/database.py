@@ -200,6 +200,24 @@ class Database:
         except driver.DRIVER_ERRORS as error:
             raise driver.translated(error, self.path) from error
 
+    def read_blob(
+        self, table: str, column: str, row_id: int, pieces: Iterable[tuple[int, int]]
+    ) -> list[bytes]:
+        """Read parts of a stored blob, given as offsets and lengths, without reading the rest."""
+        try:
+            # Its arguments are positional; the last says that it is only read.
+            blob = self.connection.open_blob(table, column, row_id, True)  # type: ignore[attr-defined]
+            try:
+                result = []
+                for offset, length in pieces:
+                    blob.seek(offset)
+                    result.append(bytes(blob.read(length)))
+                return result
+            finally:
+                blob.close()
+        except driver.DRIVER_ERRORS as error:
+            raise driver.translated(error, self.path) from error
+
     def checkpoint(self) -> bool:
         """Move the write-ahead file into the database and cut it to nothing; False while a reader holds it."""
         row = self.row("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -7,6 +7,7 @@ sentence are left out, unless there are no others.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from inglenook.storage.segmentation import is_single_of_pairs, tokens, trigrams
 
@@ -24,17 +25,22 @@ _STOPWORDS = frozenset(
 )
 
 
-def words_query(question: str) -> str:
-    """Return an expression for the word index, or "" where the question has no word."""
+def words_terms(question: str) -> list[str]:
+    """Return what to look for in the word index, each an expression; none where the question has no word."""
     found = tokens(question)
     kept = [token for token in found if token not in _STOPWORDS] or found
     # A lone character of a script that is indexed in pairs is looked for as the beginning of a pair.
-    return " OR ".join(quoted(t) + ("*" if is_single_of_pairs(t) else "") for t in _longest(kept))
+    return [quoted(t) + ("*" if is_single_of_pairs(t) else "") for t in _longest(kept)]
 
 
-def trigrams_query(question: str) -> str:
-    """Return an expression for the trigram index, or "" where no word has three letters."""
-    return " OR ".join(quoted(t) for t in trigrams(question)[: 4 * MAX_TERMS])
+def trigrams_terms(question: str) -> list[str]:
+    """Return what to look for in the trigram index; none where no word has three letters."""
+    return [quoted(t) for t in trigrams(question)[: 4 * MAX_TERMS]]
+
+
+def any_of(terms: Iterable[str]) -> str:
+    """Return an expression for what holds any of the terms; "" where there are none."""
+    return " OR ".join(terms)
 
 
 def quoted(token: str) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from inglenook.storage.database import Database
 from inglenook.storage.driver import Row
 from inglenook.storage.languages import keyword_weight_for, trigram_weight_for
-from inglenook.storage.match_query import trigrams_query, words_query
+from inglenook.storage.match_query import any_of, trigrams_terms, words_terms
 from inglenook.storage.packing import unpack_rectangles
 from inglenook.storage.records import Hit, IndexedChunk, Place
 from inglenook.storage.text import from_json
@@ -28,9 +28,16 @@ from inglenook.storage.vectors import Vectors
 
 RANK_OFFSET = 60
 ARM_DEPTH = 200
+# With so many passages, terms that stand in more than this share of them cost most of the time and tell little. Below, they
+# are kept: on a small collection of one subject leaving them out costs quality.
+PRUNED_FROM = 50_000
+_MAX_SHARE = 0.2
+_MAX_TRIGRAM_SHARE = 0.05
 
 Ranking = list[tuple[int, float]]
 """Chunk ids with their scores, best first."""
+
+Table = Literal["chunk_words", "chunk_trigrams"]
 
 _CHUNKS = """
 SELECT c.id, v.document_id, c.version_id, d.name, v.num_pages, c.text, c.page_index, c.page_label, c.char_start,
@@ -100,18 +107,17 @@ class Search:
         return [_chunk(row) for row in rows]
 
     def _keyword_arm(self, question: str, versions: list[int], depth: int) -> Ranking:
-        by_words = self._matches("chunk_words", words_query(question), versions, depth)
+        by_words = self._matches("chunk_words", words_terms(question), versions, depth)
         weight = trigram_weight_for(question)
         if weight == 0:
             return by_words
-        by_trigrams = self._matches("chunk_trigrams", trigrams_query(question), versions, depth)
+        by_trigrams = self._matches("chunk_trigrams", trigrams_terms(question), versions, depth)
         return fuse_scores((from_zero(by_words), 1 - weight), (from_zero(by_trigrams), weight))[:depth]
 
-    def _matches(
-        self, table: Literal["chunk_words", "chunk_trigrams"], query: str, versions: list[int], depth: int
-    ) -> Ranking:
-        if not query or not versions:
+    def _matches(self, table: Table, terms: list[str], versions: list[int], depth: int) -> Ranking:
+        if not terms or not versions:
             return []
+        query = any_of(self._pruned(table, terms))
         # Looking up each match's version costs as much as ranking it, so the best are looked up first, which is
         # enough unless most of them are out of scope.
         best = self._db.rows(
@@ -134,6 +140,16 @@ class Search:
             (query, json.dumps(versions), depth),
         )
         return [(row[0], row[1]) for row in rows]
+
+    def _pruned(self, table: Table, terms: list[str]) -> list[str]:
+        """Leave out the terms that nearly every passage has, where there are very many passages."""
+        row = self._db.row("SELECT max(id) FROM chunks")
+        num_chunks = int(row[0] or 0) if row else 0
+        if num_chunks < PRUNED_FROM:
+            return terms
+        most = int(num_chunks * (_MAX_SHARE if table == "chunk_words" else _MAX_TRIGRAM_SHARE))
+        sql = f"SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT 1 OFFSET ?"
+        return [term for term in terms if self._db.row(sql, (term, most)) is None] or terms
 
     def _versions(self, document_ids: Iterable[int] | None) -> list[int]:
         sql = "SELECT current_version_id FROM documents WHERE trashed_at_ms IS NULL AND current_version_id IS NOT NULL"

@@ -39,6 +39,15 @@ class Block:
         return self.chunk_ids.nbytes + self.scales.nbytes + self.rows.nbytes
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SignBlock:
+    """The signs of a block's rows: chunk_ids int64 [1024] with 0 for a free slot, signs uint8 [1024, D / 8]."""
+
+    revision: int
+    chunk_ids: NDArray[np.int64]
+    signs: NDArray[np.uint8]
+
+
 def quantised(values: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Scale rows [N, D] to length one and return them as int8 [N, D] with scales [N]; a zero row stays zero.
 
@@ -161,6 +170,18 @@ def read_block(db: Database, block_id: int, dimension: int) -> Block | None:
         np.frombuffer(row[2], "<i8").astype(np.int64, copy=False),
         np.frombuffer(row[3], "<f4").astype(np.float32, copy=False),
         np.frombuffer(row[4], np.int8).reshape(BLOCK_ROWS, dimension),
+    )
+
+
+def read_rows(
+    db: Database, block_id: int, slots: Sequence[int], dimension: int
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Return some rows of a block, int8 [N, D], with their scales [N]."""
+    rows = db.read_blob("vector_rows", "rows", block_id, [(slot * dimension, dimension) for slot in slots])
+    scales = db.read_blob("vector_rows", "scales", block_id, [(slot * 4, 4) for slot in slots])
+    return (
+        np.frombuffer(b"".join(rows), np.int8).reshape(len(slots), dimension),
+        np.frombuffer(b"".join(scales), "<f4").astype(np.float32, copy=False),
     )
 
 

@@ -3,7 +3,9 @@
 Each embedder (a model by name) has its own vectors; a chunk can have one of several. vector_blocks.py keeps them.
 
 `Vectors` belongs to one connection. For searching it keeps blocks in memory up to a limit, and looks before each
-search which have changed; beyond the limit blocks are read again for each search. Writing goes through the writer.
+search which have changed; beyond the limit blocks are read again for each search. From `BITS_FROM` vectors on only their
+signs are kept, an eighth of the size: those that differ least from the question's are then compared exactly. Writing
+goes through the writer.
 """
 
 from __future__ import annotations
@@ -17,10 +19,19 @@ from numpy.typing import NDArray
 from inglenook.storage.database import Database
 from inglenook.storage.errors import InvalidValueError
 from inglenook.storage.records import PendingVector
-from inglenook.storage.vector_blocks import Block, append_rows, quantised, read_block
+from inglenook.storage.vector_blocks import (
+    Block,
+    SignBlock,
+    append_rows,
+    quantised,
+    read_block,
+    read_rows,
+)
 
 MAX_DIMENSION = 8192
 DEFAULT_CACHE_BYTES = 256 << 20
+BITS_FROM = 300_000
+_CANDIDATES_PER_HIT = 8
 
 
 class Vectors:
@@ -30,6 +41,7 @@ class Vectors:
         self._db = database
         self._cache_bytes = cache_bytes
         self._cached: dict[int, Block] = {}
+        self._signs: dict[int, SignBlock] = {}
 
     def chunks_without_vectors(self, embedder: str, limit: int) -> list[PendingVector]:
         """Return the next chunks to be embedded by `embedder`, newest document last."""
@@ -104,6 +116,8 @@ class Vectors:
                 f"A question for {embedder} needs a finite vector of {row[1]} numbers, got {len(query)}."
             )
         query = query / max(float(np.linalg.norm(query)), 1e-12)
+        if self._num_stored(int(row[0])) >= BITS_FROM and hasattr(np, "bitwise_count"):
+            return self._search_by_signs(int(row[0]), query, limit, allowed)
         best_ids = np.empty(0, np.int64)
         best = np.empty(0, np.float32)
         for block in self._blocks(int(row[0]), int(row[1])):
@@ -116,6 +130,58 @@ class Vectors:
                 best_ids, best = best_ids[order], best[order]
         order = np.lexsort((best_ids, -best))
         return [(int(best_ids[i]), float(best[i])) for i in order]
+
+    def _search_by_signs(
+        self, embedder_id: int, query: NDArray[np.float32], limit: int, allowed: NDArray[np.int64] | None
+    ) -> list[tuple[int, float]]:
+        signs = np.packbits(query > 0)
+        wanted = limit * _CANDIDATES_PER_HIT
+        places = np.empty((0, 2), np.int64)  # block and slot
+        ids, distances = np.empty(0, np.int64), np.empty(0, np.int64)
+        for block_id, block in self._sign_blocks(embedder_id, len(query)):
+            keep = np.flatnonzero(
+                block.chunk_ids > 0 if allowed is None else np.isin(block.chunk_ids, allowed)
+            )
+            differing = np.bitwise_count(block.signs[keep] ^ signs).sum(axis=1, dtype=np.int64)
+            ids = np.concatenate([ids, block.chunk_ids[keep]])
+            distances = np.concatenate([distances, differing])
+            places = np.concatenate([places, np.stack([np.full(len(keep), block_id), keep], axis=1)])
+            if len(ids) > 4 * wanted:
+                nearest = np.argpartition(distances, wanted)[:wanted]
+                ids, distances, places = ids[nearest], distances[nearest], places[nearest]
+        nearest = np.argsort(distances, kind="stable")[:wanted]
+        ids, places = ids[nearest], places[nearest]
+        scores = np.empty(len(ids), np.float32)
+        for block_id in np.unique(places[:, 0]):
+            which = np.flatnonzero(places[:, 0] == block_id)
+            rows, scales = read_rows(self._db, int(block_id), places[which, 1].tolist(), len(query))
+            scores[which] = (rows.astype(np.float32) @ query) * scales
+        order = np.lexsort((ids, -scores))[:limit]
+        return [(int(ids[i]), float(scores[i])) for i in order]
+
+    def _sign_blocks(self, embedder_id: int, dimension: int) -> Iterator[tuple[int, SignBlock]]:
+        stored: dict[int, int] = {
+            row[0]: row[1]
+            for row in self._db.rows(
+                "SELECT id, revision FROM vector_blocks WHERE embedder_id = ?", (embedder_id,)
+            )
+        }
+        self._cached.clear()
+        self._signs = {i: block for i, block in self._signs.items() if i in stored}
+        for block_id, revision in stored.items():
+            kept = self._signs.get(block_id)
+            if kept is None or kept.revision != revision:
+                block = read_block(self._db, block_id, dimension)
+                if block is None:
+                    continue
+                kept = self._signs[block_id] = SignBlock(
+                    block.revision, block.chunk_ids, np.packbits(block.rows > 0, axis=1)
+                )
+            yield block_id, kept
+
+    def _num_stored(self, embedder_id: int) -> int:
+        row = self._db.row("SELECT sum(num_alive) FROM vector_blocks WHERE embedder_id = ?", (embedder_id,))
+        return int(row[0] or 0) if row else 0
 
     def _blocks(self, embedder_id: int, dimension: int) -> Iterator[Block]:
         stored: dict[int, int] = {

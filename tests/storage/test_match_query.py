@@ -7,32 +7,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inglenook.storage.database import Database
-from inglenook.storage.match_query import MAX_TERMS, trigrams_query, words_query
+from inglenook.storage.match_query import MAX_TERMS, any_of, trigrams_terms, words_terms
 from inglenook.storage.search import Search
 
 
 def test_words_are_quoted_and_joined() -> None:
-    assert words_query("What is the multi-agent C++ “price”?") == '"multi" OR "agent" OR "c" OR "price"'
+    assert (
+        any_of(words_terms("What is the multi-agent C++ “price”?")) == '"multi" OR "agent" OR "c" OR "price"'
+    )
 
 
 def test_question_of_common_words_alone_keeps_them() -> None:
-    assert words_query("Who is it?") == '"who" OR "is" OR "it"'
+    assert any_of(words_terms("Who is it?")) == '"who" OR "is" OR "it"'
 
 
 def test_lone_character_is_looked_for_as_the_beginning_of_a_pair() -> None:
-    assert words_query("猫") == '"猫"*'
+    assert any_of(words_terms("猫")) == '"猫"*'
 
 
 def test_very_long_question_is_cut_to_its_longest_words() -> None:
-    query = words_query(" ".join(f"w{'x' * (n % 50)}{n}" for n in range(10_000)))
+    query = any_of(words_terms(" ".join(f"w{'x' * (n % 50)}{n}" for n in range(10_000))))
 
     assert query.count(" OR ") == MAX_TERMS - 1
 
 
 @pytest.mark.parametrize("question", ["", "   ", "!?.", '"""', "***", "😀", "\0"])
 def test_question_without_a_word_asks_nothing(question: str) -> None:
-    assert words_query(question) == ""
-    assert trigrams_query(question) == ""
+    assert words_terms(question) == []
+    assert trigrams_terms(question) == []
 
 
 _AWKWARD = [

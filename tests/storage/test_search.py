@@ -138,6 +138,20 @@ def test_a_question_in_german_finds_the_part_of_a_compound(db: Database, add_doc
     assert [hit.chunk.text for hit in hits] == ["Das ist die Betriebsratsrichtlinie der Union."]
 
 
+def test_terms_of_nearly_every_passage_are_left_out_only_where_there_are_many(
+    db: Database, add_document: AddDocument, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_document(*(f"bird {i}" for i in range(9)), "heron bird")
+
+    def found(question: str) -> int:
+        return len(Search(db).search(question, limit=50))
+
+    assert found("heron bird") == 10
+    monkeypatch.setattr("inglenook.storage.search.PRUNED_FROM", 5)
+    assert found("heron bird") == 1
+    assert found("bird") == 10
+
+
 def test_reader_finds_what_the_writer_has_just_added(
     file_db: Database, documents_of: Callable[[Database], AddDocument]
 ) -> None:

@@ -184,3 +184,23 @@ def test_unchanged_chunks_of_a_new_version_keep_their_vectors(
     assert db.row("SELECT text FROM chunks WHERE id = ?", (best,)) == ("moved",)
     assert vectors.count("m") == 3
     assert db.check() == []
+
+
+def test_search_by_signs_finds_what_the_exact_search_finds(
+    db: Database, add_document: Callable[..., Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_document(*(f"page {i}" for i in range(1500)))
+    vectors, rng = Vectors(db), np.random.default_rng(5)
+    ids = [waiting.chunk_id for waiting in vectors.chunks_without_vectors("m", 2000)]
+    # Clusters, as embeddings have, and not noise in which nothing is near anything.
+    values = rng.standard_normal((50, 64))[np.arange(1500) % 50] + 0.3 * rng.standard_normal((1500, 64))
+    vectors.add("m", ids, values.astype(np.float32))
+    query, allowed = values[3].astype(np.float32), np.array(ids[3::4], np.int64)
+    exact = [vectors.search("m", query, limit=10, allowed=each) for each in (None, allowed)]
+
+    monkeypatch.setattr("inglenook.storage.vectors.BITS_FROM", 1000)
+    by_signs = [vectors.search("m", query, limit=10, allowed=each) for each in (None, allowed)]
+
+    assert [[i for i, _ in found] for found in by_signs] == [[i for i, _ in found] for found in exact]
+    assert by_signs[0][0][1] == pytest.approx(exact[0][0][1], abs=1e-5)
+    assert vectors.search("m", query, limit=3, allowed=np.array([], np.int64)) == []
