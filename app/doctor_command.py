@@ -1,4 +1,7 @@
-"""`inglenook doctor`: what this computer offers, which back end would be used and why, and which models are here."""
+"""`inglenook doctor`: what this computer offers, which back end would be used and why, and which models are here.
+
+`inglenook doctor MODEL` examines one model instead: a file, a folder, or a name of the library.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 import msgspec
 
@@ -13,6 +17,7 @@ from inglenook.app.paths import user_folders
 from inglenook.app.terminal import harmless, harmless_json
 from inglenook.engine.doctor import ComputerFacts, examine_computer
 from inglenook.engine.memory import format_bytes
+from inglenook.engine.model_doctor_report import Finding
 from inglenook.engine.model_library import InstalledModel, ModelLibrary
 
 
@@ -21,15 +26,22 @@ def add_doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "doctor",
         help="show what this computer offers and what would be used",
-        description="Show Python, PyTorch, processor, memory, devices, back ends and models. Nothing is sent.",
+        description="Show Python, PyTorch, processor, memory, devices, back ends and models; or, with MODEL, "
+        "examine a model and say in green, amber and red whether it is sound. Nothing is sent.",
         allow_abbrev=False,
+    )
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a model's name, file or folder to examine")
+    parser.add_argument(
+        "--backend", default="auto", help="the back end to run MODEL on (default: %(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run_doctor)
 
 
 def run_doctor(options: argparse.Namespace) -> int:
-    """Print the facts; exit status 1 when PyTorch cannot be used."""
+    """Print the facts; exit status 1 when PyTorch cannot be used, or when the model is red."""
+    if options.model is not None:
+        return _examine(options)
     facts = examine_computer()
     library = ModelLibrary(user_folders().models)
     models = library.models()
@@ -45,6 +57,27 @@ def run_doctor(options: argparse.Namespace) -> int:
         for label, value in _lines(facts, library, models):
             print(harmless(f"{label:<10} {value}"))
     return 1 if facts.torch.error else 0
+
+
+def _examine(options: argparse.Namespace) -> int:
+    # Imports torch, which the other facts do without.
+    from inglenook.engine.model_doctor import examine_model
+
+    path = Path(options.model)
+    if not path.exists():
+        path = ModelLibrary(user_folders().models).get(options.model).path
+
+    def show(finding: Finding) -> None:
+        if not options.json:
+            print(harmless(f"{finding.light:<6} {finding.name:<10} {finding.sentence}"), flush=True)
+
+    report = examine_model(path, backend=options.backend, on_finding=show)
+    if options.json:
+        found = {"light": report.light, **msgspec.to_builtins(report)}
+        print(harmless_json(json.dumps(found, ensure_ascii=False, indent=2)))
+    else:
+        print(harmless(f"{report.name} is {report.light}, after {report.seconds:.1f} s."))
+    return 1 if report.light == "red" else 0
 
 
 def _lines(

@@ -119,16 +119,22 @@ class TorchModel:
 
 
 class TorchBackend:
-    """PyTorch on the CPU, in one dtype for weights, matrix products and the KV cache."""
+    """PyTorch on the CPU, in one dtype for weights, matrix products and the KV cache.
+
+    `operations` are the decoder's, for those who look into it; by default the fused ones, except on "reference".
+    """
 
     device = "cpu"
     rows_are_exact = False  # PyTorch sums in another order for other shapes
 
-    def __init__(self, name: str, reason: str, dtype: KVDtype) -> None:
+    def __init__(
+        self, name: str, reason: str, dtype: KVDtype, operations: TorchOperations | None = None
+    ) -> None:
         self.name = name
         self.reason = reason
         self.kv_dtype: KVDtype = dtype
         self._torch_dtype: torch.dtype = getattr(torch, dtype)
+        self._operations = operations or TorchOperations(fused=name != "reference")
 
     def kv_groups(self, spec: ModelSpec) -> tuple[KVGroup, ...]:
         """The KV groups of a model here."""
@@ -152,7 +158,7 @@ class TorchBackend:
         embedding = reader.matrix("embedding")
         head = embedding if spec.tied_head else reader.matrix("head")
         weights = DecoderWeights(embedding, layers, reader.vector("output_norm"), head)
-        decoder = Decoder(spec, weights, TorchOperations(fused=self.name != "reference"))
+        decoder = Decoder(spec, weights, self._operations)
         return TorchModel(decoder, self.kv_groups(spec), reader.loaded_bytes)
 
 

@@ -83,3 +83,19 @@ def test_a_torch_that_does_not_run_is_told_and_the_rest_is_shown(
     out = capsys.readouterr().out
     assert "torch      2.13.0 PyTorch was ended by SIGILL." in out
     assert "processor  A processor; avx2, fma" in out
+
+
+def test_a_model_that_is_damaged_is_red_and_ends_with_an_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "cut.gguf").write_bytes(b"GGUF\x03")
+
+    assert run(["doctor", str(tmp_path / "cut.gguf")]) == 1
+    assert "red    file       cut.gguf is incomplete" in capsys.readouterr().out
+    assert run(["doctor", str(tmp_path / "cut.gguf"), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["light"] == "red"
+
+
+def test_a_model_that_is_not_there_is_said_to_be_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "no-such-model"]) == 1
+    assert "no-such-model" in capsys.readouterr().err
