@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inglenook.app.errors import AppError, UsageError
-from inglenook.app.paths import user_folders
+from inglenook.app.paths import given_path, user_folders
 from inglenook.app.terminal import StatusLine, harmless, harmless_json
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import EngineError, error_from_kind
@@ -41,7 +41,7 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         description="Ask a question. The answer is written to standard output as it comes.",
         allow_abbrev=False,
     )
-    parser.set_defaults(run=run_ask)
+    parser.set_defaults(run=run_ask, text="")
     parser.add_argument("question", metavar="QUESTION", help="the question; - reads it from standard input")
     parser.add_argument(
         "--model",
@@ -54,7 +54,7 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         action="append",
         metavar="FILE",
         default=[],
-        type=Path,
+        type=given_path,
         help="answer from this PDF, Markdown or text file, or from those in this folder, and say where; repeatable",
     )
     parser.add_argument("--system", metavar="TEXT", help="what the model is told before the question")
@@ -110,6 +110,12 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="context length in tokens (default: the model's, as far as memory allows)",
     )
     parser.add_argument(
+        "--kv",
+        choices=("float32", "float16", "bfloat16", "int8"),
+        metavar="TYPE",
+        help="type of the KV cache: float32, float16, bfloat16 or int8 (default: the back end's)",
+    )
+    parser.add_argument(
         "--threads",
         type=int,
         metavar="N",
@@ -127,9 +133,25 @@ def run_ask(options: argparse.Namespace) -> int:
     """Answer the question; returns the exit status."""
     request = _request(options)
     load_options = LoadOptions(
-        backend=options.backend, context_length=options.context, num_threads=options.threads
+        backend=options.backend,
+        context_length=options.context,
+        num_threads=options.threads,
+        kv_dtype=options.kv,
     )
+    if options.model == "":
+        raise UsageError("--model is empty.")
+    try:
+        return _ask(options, request, load_options)
+    except (EngineError, AppError) as error:
+        if options.json:
+            print_json(_error_record(options.text, str(error)))
+        raise
+
+
+def _ask(options: argparse.Namespace, request: Request, load_options: LoadOptions) -> int:
     name, path = _find_model(options.model)
+    if not _is_unicode(str(path)):
+        raise AppError(f"The model's path {path} is not UTF-8 text. Rename it.")
     make_client = EngineClient.child if options.home == "child" else EngineClient.in_process
     if options.document:
         # Imported here because a plain question needs neither storage nor parsers.
@@ -141,9 +163,8 @@ def run_ask(options: argparse.Namespace) -> int:
         handle = client.submit(request)
         try:
             finished = stream(handle, status, quiet=options.json)
-        except EngineError as error:
-            if options.json:
-                print_json({"text": handle.text(), "finish_reason": "error", "error": str(error)})
+        except EngineError:
+            options.text = handle.text()
             raise
         finally:
             handle.cancel()
@@ -177,7 +198,10 @@ def _request(options: argparse.Namespace) -> Request:
 
 
 def _standard_input() -> str:
-    data = sys.stdin.buffer.read(MAX_QUESTION_BYTES + 1)
+    try:
+        data = sys.stdin.buffer.read(MAX_QUESTION_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"The question on standard input cannot be read: {error.strerror}.") from error
     if len(data) > MAX_QUESTION_BYTES:
         raise UsageError(f"The question on standard input is longer than {MAX_QUESTION_BYTES:,} bytes.")
     try:
@@ -271,6 +295,24 @@ def answer_record(
         "model": model,
         "backend": backend,
         "seed": finished.seed,
+    }
+
+
+def _error_record(text: str, sentence: str) -> dict[str, object]:
+    """Return what `--json` prints when there is no whole answer; `text` is what had come of it."""
+    return {
+        "text": text,
+        "finish_reason": "error",
+        "error": sentence,
+        "prompt_tokens": 0,
+        "cached_tokens": 0,
+        "completion_tokens": 0,
+        "ttft_s": None,
+        "tpot_s": None,
+        "sources": [],
+        "model": None,
+        "backend": None,
+        "seed": None,
     }
 
 

@@ -252,8 +252,7 @@ def _answer(
             return evidence, handle.text(), finished
         except EngineError as error:
             if not isinstance(error, ContextLengthError) or attempt + 1 == MAX_ATTEMPTS:
-                if options.json:
-                    print_json({"text": handle.text(), "finish_reason": "error", "error": str(error)})
+                options.text = handle.text()
                 raise
             estimate.lower()
         finally:

@@ -8,6 +8,7 @@ process ends with it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import logging
 import os
@@ -18,15 +19,25 @@ from importlib.metadata import version
 from typing import NoReturn
 
 from inglenook.app.ask_command import add_ask
+from inglenook.app.bench_command import add_bench
+from inglenook.app.command_name import command_name, with_command
 from inglenook.app.doctor_command import add_doctor
 from inglenook.app.errors import AppError, UsageError
 from inglenook.app.models_command import add_models
-from inglenook.app.terminal import harmless
+from inglenook.app.terminal import one_line
 from inglenook.engine.errors import ContextLengthError, EngineError, InvalidRequestError
 
 _FAILED, _USAGE, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 1, 2, 130, 141, 143
 # Names of the engine's parameters as the options that set them.
-_OPTIONS = {"context_length": "--context", "num_threads": "--threads"}
+_OPTIONS = {"context_length": "--context", "num_threads": "--threads", "kv_dtype": "--kv"}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose help names the command as it was started."""
+
+    def format_help(self) -> str:
+        """Return the help text."""
+        return with_command(super().format_help())
 
 
 class _Terminated(BaseException):
@@ -42,7 +53,7 @@ def run(arguments: Sequence[str]) -> int:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        options = build_parser().parse_args(arguments)
+        options = _parse(arguments)
         status: int = options.run(options)
         sys.stdout.flush()
         return status
@@ -65,10 +76,18 @@ def run(arguments: Sequence[str]) -> int:
         return _report(f"{error.strerror or error}: {error.filename or 'standard output'}.", _FAILED)
 
 
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    try:
+        return build_parser().parse_args(arguments)
+    except SystemExit:  # after help or the version, which nobody may read
+        sys.stdout.flush()
+        raise
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Make the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
-        prog="inglenook",
+    parser: argparse.ArgumentParser = _Parser(
+        prog=command_name(),
         description="Private local inference: a language model and your documents, on your own computer. "
         "Without a command, the window opens.",
         allow_abbrev=False,
@@ -79,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_ask(commands)
     add_models(commands)
     add_doctor(commands)
+    add_bench(commands)
     return parser
 
 
@@ -90,10 +110,41 @@ def _open_window(_options: argparse.Namespace) -> int:
 
 
 def _prepare_streams() -> None:
-    """Let text that the terminal's encoding lacks be shown escaped instead of ending the program."""
+    """Fill in standard streams that are closed, and escape what the terminal's encoding lacks."""
+    _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _fill_closed_streams() -> None:
+    """Put something in place of standard streams that were closed before the start.
+
+    Else the next files opened would get their numbers, and be written to by whoever means the stream. Input becomes
+    empty, errors go nowhere, and output has no reader, which ends a command as such a pipe does.
+    """
+    # In this order, because the system gives the lowest number that is free.
+    if not _is_open(0):
+        os.open(os.devnull, os.O_RDONLY)
+    if not _is_open(1):
+        reading, writing = os.pipe()
+        os.close(reading)
+        if writing != 1:
+            os.dup2(writing, 1)
+            os.close(writing)
+    if not _is_open(2):
+        os.open(os.devnull, os.O_WRONLY)
+    sys.stdin = sys.stdin or open(0)  # noqa: SIM115  they are as long-lived as the process
+    sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 def _terminate(_number: int, _frame: object) -> NoReturn:
@@ -107,7 +158,8 @@ def _interrupt(_number: int, _frame: object) -> NoReturn:
 
 
 def _report(sentence: str, status: int) -> int:
-    print(f"inglenook: {harmless(sentence)}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # the status says it, too
+        print(f"inglenook: {one_line(with_command(sentence))}", file=sys.stderr)
     return status
 
 

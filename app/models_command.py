@@ -6,8 +6,9 @@ import argparse
 import json
 from pathlib import Path
 
-from inglenook.app.paths import UserFolders, ensure, user_folders
-from inglenook.app.terminal import StatusLine, harmless, harmless_json
+from inglenook.app.command_name import with_command
+from inglenook.app.paths import UserFolders, ensure, given_path, user_folders
+from inglenook.app.terminal import StatusLine, harmless_json, one_line, wrapped
 from inglenook.engine.memory import format_bytes, memory_state
 from inglenook.engine.model_catalogue import CATALOGUE, STARTER_CHAT, CatalogueEntry, catalogue_entry
 from inglenook.engine.model_library import InstalledModel, ModelLibrary
@@ -31,7 +32,7 @@ def add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     get.set_defaults(run=run_get)
 
     importing = actions.add_parser("import", help="use a .gguf file or safetensors folder of this computer")
-    importing.add_argument("path", metavar="PATH", type=Path)
+    importing.add_argument("path", metavar="PATH", type=given_path)
     importing.add_argument(
         "--copy", action="store_true", help="copy it into the library (default: use it where it is)"
     )
@@ -81,7 +82,7 @@ def run_get(options: argparse.Namespace) -> int:
         )
     print(f"{model.name} is in the library: {format_bytes(model.record.size_bytes)}, {model.record.licence}.")
     if entry.name == STARTER_CHAT:
-        print("It is small and for trying out; 'inglenook models list' shows better ones.")
+        print(with_command("It is small and for trying out; 'inglenook models list' shows better ones."))
     return 0
 
 
@@ -96,7 +97,7 @@ def run_import(options: argparse.Namespace) -> int:
             progress=lambda done, total: status.bytes("Copying:", done, total),
         )
     where = f"where it is, {model.path}" if model.is_reference else "as a copy"
-    print(harmless(f"{model.name} is in the library, {where}: {format_bytes(model.record.size_bytes)}."))
+    print(one_line(f"{model.name} is in the library, {where}: {format_bytes(model.record.size_bytes)}."))
     return 0
 
 
@@ -110,7 +111,7 @@ def run_remove(options: argparse.Namespace) -> int:
             f"What an unfinished download of {options.name} left is removed; {format_bytes(freed)} were freed."
         )
     elif model.is_reference:
-        print(harmless(f"{model.name} is forgotten; its file stays at {model.path}."))
+        print(one_line(f"{model.name} is forgotten; its file stays at {model.path}."))
     else:
         print(f"{model.name} is removed; {format_bytes(freed)} were freed.")
     return 0
@@ -125,21 +126,25 @@ def _writable_library() -> Path:
 def _print_list(
     here: list[InstalledModel], fetchable: list[CatalogueEntry], folders: UserFolders, free: int
 ) -> None:
-    print(harmless(f"In the library, {folders.models}:"))
+    print(one_line(f"In the library, {folders.models}:"))
     for model in here:
         record = model.record
-        print(f"  {model.name:<16} {_sizes(record.size_bytes, record.memory_bytes, free)}")
+        _print_entry(model.name, _sizes(record.size_bytes, record.memory_bytes, free))
         where = f"from {record.origin}" if not model.is_reference else f"at {model.path}"
         missing = " (not there any more)" if model.is_missing else ""
-        print(harmless(f"  {'':<16} {record.title}; {record.kind}; {record.licence}; {where}{missing}"))
+        _print_entry("", f"{record.title}; {record.kind}; {record.licence}; {where}{missing}")
     if not here:
         print("  nothing yet")
     if fetchable:
-        print("\nCan be fetched with 'inglenook models get NAME':")
+        print(with_command("\nCan be fetched with 'inglenook models get NAME':"))
     for entry in fetchable:
-        print(f"  {entry.name:<16} {_sizes(entry.size_bytes, entry.memory_bytes, free)}")
+        _print_entry(entry.name, _sizes(entry.size_bytes, entry.memory_bytes, free))
         note = f" ({entry.licence_note})" if entry.licence_note else ""
-        print(f"  {'':<16} {entry.title}: {entry.purpose}; {entry.licence}{note}")
+        _print_entry("", f"{entry.title}: {entry.purpose}; {entry.licence}{note}")
+
+
+def _print_entry(name: str, text: str) -> None:
+    print(wrapped(one_line(f"  {name:<16} {text}"), " " * 19))
 
 
 def _sizes(size_bytes: int, memory_bytes: int, free: int) -> str:

@@ -6,15 +6,17 @@ the cache. Relative or empty XDG variables are ignored, as their specification s
 
 from __future__ import annotations
 
+import argparse
 import os
+import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from inglenook.app.errors import AppError
+from inglenook.engine.private_files import close_folder, make_folder
 
 _NAME = "inglenook"
-_PRIVATE = 0o700
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,8 @@ def ensure(folder: Path) -> Path:
         AppError: it cannot be made or changed.
     """
     try:
-        folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-        if folder.stat().st_mode & 0o077:
-            folder.chmod(_PRIVATE)
+        make_folder(folder)
+        close_folder(folder)
     except OSError as error:
         raise AppError(f"The folder {folder} cannot be made: {error.strerror}.") from error
     return folder
@@ -72,7 +73,14 @@ def _home(environment: Mapping[str, str]) -> Path:
     home = Path(environment.get("HOME", ""))
     if home.is_absolute():
         return home
-    try:
-        return Path.home()
-    except RuntimeError as error:
+    try:  # not Path.home(), which believes a relative HOME
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError as error:
         raise AppError("There is no home folder. Set HOME, or XDG_DATA_HOME and its like.") from error
+
+
+def given_path(text: str) -> Path:
+    """The path that an argument names; "" names none, where Path would take it for the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return Path(text)

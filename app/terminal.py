@@ -1,13 +1,16 @@
 """What the command line writes: text made harmless for a terminal, and a progress line that only a terminal sees.
 
 Text of models, files and errors may hold escape sequences that move the cursor, change colours or worse; control
-characters are therefore shown as `\\x1b` and the like. Newlines and tabs stay.
+characters are therefore shown as `\\x1b` and the like. Newlines and tabs stay, but for text that belongs on one line.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
+import textwrap
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -21,6 +24,27 @@ def harmless(text: str) -> str:
     """Replace what a terminal would obey by what it can show; lone surrogates too."""
     shown = _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
     return shown.encode(errors="backslashreplace").decode()
+
+
+def one_line(text: str) -> str:
+    """The same for what belongs on one line: a file's name with a newline in it must not look like two lines."""
+    return harmless(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def wrapped(line: str, indent: str) -> str:
+    """Break a harmless line at the terminal's width, later lines indented; whole where no terminal shows it."""
+    if not (sys.stdout.isatty() or os.environ.get("COLUMNS")):
+        return line
+    width = max(20 + len(indent), shutil.get_terminal_size().columns)
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    )
 
 
 def harmless_json(text: str) -> str:
@@ -48,8 +72,8 @@ class StatusLine:
         self.clear()
 
     def bytes(self, what: str, done: int, total: int) -> None:
-        """Show how far `what` is; with a total of 0, that it is going on."""
-        part = f" {100 * done // total} % of {format_bytes(total)}" if total else " ..."
+        """Show how far `what` is; with a total that is no size (0, or 1 of a step that has none), that it goes on."""
+        part = f" {100 * done // total} % of {format_bytes(total)}" if total > 1 else " ..."
         self._show(f"{what}{part}")
 
     def count(self, what: str, done: int, total: int) -> None:
@@ -60,7 +84,7 @@ class StatusLine:
         """Leave a sentence on a line of its own."""
         self.clear()
         if self._is_terminal:
-            print(harmless(sentence), file=self._stream, flush=True)
+            print(one_line(sentence), file=self._stream, flush=True)
 
     def clear(self) -> None:
         """Take the line away."""
@@ -70,7 +94,7 @@ class StatusLine:
             self._shown = ""
 
     def _show(self, line: str) -> None:
-        line = harmless(line)
+        line = one_line(line)
         if self._is_terminal and line != self._shown:
             self._stream.write(_CLEAR_LINE + line)
             self._stream.flush()

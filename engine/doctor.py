@@ -117,6 +117,12 @@ def examine_torch(command: tuple[str, ...], timeout_s: float = _PROBE_TIMEOUT_S)
         return TorchFacts(version=installed, error=f"PyTorch cannot be used: {last[0]}")
 
 
+def reason_alone(reason: str) -> str:
+    """A back end's reason without how it was chosen, which is told beside it, as a sentence of its own."""
+    reason = reason.removeprefix("asked for by name: ")
+    return f"{reason[:1].upper()}{reason[1:]}"
+
+
 def _probe() -> TorchFacts:
     import torch
 
@@ -129,7 +135,7 @@ def _probe() -> TorchFacts:
             f"cuda:{number} ({device.name}, {device.total_memory / 1e9:.1f} GB, "
             f"compute capability {device.major}.{device.minor})"
         )
-    statuses = (BackendFacts(s.name, s.usable, s.reason) for s in backend_statuses())
+    statuses = (BackendFacts(s.name, s.usable, reason_alone(s.reason)) for s in backend_statuses())
     build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
     version = f"{torch.__version__} ({build} build)"
     return TorchFacts(version=version, devices=tuple(devices), backends=tuple(statuses))

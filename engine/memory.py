@@ -17,8 +17,10 @@ from inglenook.engine.kv_cache import KVGroup, num_blocks_for
 
 # The engine process with torch imported, its buffers and an idle model, without weights and KV cache.
 RUNTIME_BYTES = 400_000_000
-# The portable CPU back end holds weights as bf16, whatever the file's format; encoders run in float32.
+# The portable CPU back end holds weights as bf16, whatever the file's format; encoders run in float32. The native one
+# packs quantised weights at the width that they have in the file, with its scales a 64th more.
 _LOADED_BYTES_PER_PARAMETER = 2
+_PACKED_PER_FILE_BYTE = (65, 64)
 _ENCODER_BYTES_PER_PARAMETER = 4
 # The context that the library's list counts with; a shorter one is offered when this does not fit.
 LISTED_CONTEXT = 4096
@@ -57,13 +59,16 @@ def estimate_need(weight_bytes: int, kv_cache_bytes: int) -> int:
     return weight_bytes + kv_cache_bytes + RUNTIME_BYTES
 
 
-def estimate_listed_need(num_parameters: int, kv_bytes_per_token: int) -> int:
+def estimate_listed_need(size_bytes: int, num_parameters: int, kv_bytes_per_token: int) -> int:
     """Bytes that a model not yet loaded will need with a context of `LISTED_CONTEXT` tokens.
 
-    A model without keys and values is an encoder.
+    Only quantised files are smaller than two bytes a parameter. A model without keys and values is an encoder.
     """
-    width = _LOADED_BYTES_PER_PARAMETER if kv_bytes_per_token else _ENCODER_BYTES_PER_PARAMETER
-    return estimate_need(num_parameters * width, kv_bytes_per_token * LISTED_CONTEXT)
+    if not kv_bytes_per_token:
+        return estimate_need(num_parameters * _ENCODER_BYTES_PER_PARAMETER, 0)
+    packed, unpacked = _PACKED_PER_FILE_BYTE
+    weights = min(size_bytes * packed // unpacked, num_parameters * _LOADED_BYTES_PER_PARAMETER)
+    return estimate_need(weights, kv_bytes_per_token * LISTED_CONTEXT)
 
 
 def check_fit(name: str, need_bytes: int, free_bytes: int) -> None:

@@ -63,7 +63,7 @@ class CatalogueEntry:
     @property
     def memory_bytes(self) -> int:
         """Memory that the model needs with a context of `memory.LISTED_CONTEXT` tokens."""
-        return estimate_listed_need(self.num_parameters, self.kv_bytes_per_token)
+        return estimate_listed_need(self.size_bytes, self.num_parameters, self.kv_bytes_per_token)
 
 
 def _kv_bytes(layers: int, kv_heads: int, head_size: int) -> int:

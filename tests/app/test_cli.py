@@ -39,7 +39,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert ended.value.code == 0
     out = capsys.readouterr().out
-    assert all(f"    {command} " in out for command in ("ask", "models", "doctor"))
+    assert all(f"    {command} " in out for command in ("ask", "models", "doctor", "bench"))
 
 
 def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,3 +101,45 @@ def test_a_terminal_without_unicode_gets_escapes(tmp_path: Path) -> None:
 
     assert done.returncode == 0
     assert b"Gr\\xfc\\xdfe" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "out", "err"),
+    [
+        ("models list >&-", 141, "", ""),
+        ("models list --json >&- 2>&-", 141, "", ""),
+        ("models remove nope 2>&-", 1, "", ""),
+        ("models remove nope >&- 2>&- <&-", 1, "", ""),
+        ("models remove nope >&-", 1, "", "inglenook: There is no model 'nope'"),
+        ("models list <&-", 0, "In the library", ""),
+        ("ask - <&-", 2, "", "inglenook: The question is empty."),
+        ("--version >&-", 141, "", ""),
+        ("ask --help >&-", 141, "", ""),
+    ],
+)
+def test_a_standard_stream_that_is_closed_is_no_traceback(
+    command: str, status: int, out: str, err: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -m inglenook.app {command}', sys.executable],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == status, done.stderr
+    for told, expected in ((done.stdout, out), (done.stderr, err)):
+        assert told.startswith(expected)
+        assert bool(told) == bool(expected)
+
+
+def test_a_file_name_that_is_not_utf8_is_one_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = os.fsdecode(b"bad\xff.gguf")
+
+    for arguments in (["models", "import", name], ["ask", "Q", "--model", f"./{name}"]):
+        assert run(arguments) in (1, 2)
+        err = capfd.readouterr().err
+        assert err.count("\n") == 1
+        assert r"bad\udcff.gguf" in err

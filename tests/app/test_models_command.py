@@ -34,7 +34,7 @@ def share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         licence="MIT",
         size_bytes=4_000_000,
         num_parameters=5 * 10**14,
-        kv_bytes_per_token=1,
+        kv_bytes_per_token=250_000_000_000,
     )
     monkeypatch.setattr("inglenook.engine.model_library.inspect_model", lambda _path: facts)
     return tmp_path / "share"
@@ -57,7 +57,7 @@ def test_the_list_shows_what_is_here_and_what_can_be_fetched(
 
     out = capsys.readouterr().out
     assert f"In the library, {share / 'inglenook' / 'models'}:" in out
-    assert "4 MB on disk, needs 1000000.4 GB of memory: does not fit in the" in out
+    assert "4 MB on disk, needs 1024000.4 GB of memory: does not fit in the" in out
     assert f"A \\x1b[1mmodel; chat; MIT; at {file}" in out
     assert all(entry.name in out and entry.licence in out for entry in CATALOGUE)
     assert "not an open-source licence" in out
@@ -184,3 +184,58 @@ def test_a_library_folder_that_is_a_file_is_a_sentence(
 
     assert run(["models", "list"]) == 1
     assert "cannot be read: Not a directory" in capsys.readouterr().err
+
+
+def test_an_empty_path_is_wrong_usage(share: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(["models", "import", ""])
+
+    assert ended.value.code == 2
+    assert "argument PATH: it is empty" in capsys.readouterr().err
+
+
+def test_a_newline_in_a_file_name_cannot_fake_a_line(
+    share: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a\nfake: line.gguf"
+    file.write_bytes(b"GGUF")
+
+    run(["models", "import", str(file)])
+    run(["models", "list"])
+    run(["models", "remove", "a-fake-line"])
+    run(["models", "import", str(tmp_path / "b\nfake: line.gguf"), "--name", "A\nfake: line"])
+
+    out, err = capsys.readouterr()
+    assert "\nfake" not in out + err
+    assert out.count(r"a\nfake: line.gguf") == 3
+
+
+def test_lines_of_the_list_are_as_wide_as_the_terminal(
+    share: Path, file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(["models", "import", str(file)])
+    capsys.readouterr()
+    monkeypatch.setenv("COLUMNS", "80")
+
+    run(["models", "list"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines if str(share.parent) not in line)
+    assert all(line.startswith("  ") for line in lines if "licence" in line)
+
+
+def test_hints_name_the_command_as_it_was_started(
+    share: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = tmp_path / "bin" / "inglenook"
+    monkeypatch.setattr("sys.argv", [str(started)])
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    run(["models", "list"])
+    run(["ask", "Q"])
+    run(["ask", "Q", "--model", "smollm2-135m"])
+
+    out, err = capsys.readouterr()
+    assert f"fetched with '{started} models get NAME'" in out
+    assert err.count(f"'{started} models get smollm2-135m'") == 2
+    assert "'inglenook " not in out + err

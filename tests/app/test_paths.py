@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from pathlib import Path
 
@@ -26,11 +27,20 @@ def test_relative_and_empty_variables_are_ignored(value: str) -> None:
     assert folders.data == Path("/h/.local/share/inglenook")
 
 
-def test_without_a_home_a_person_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_home() -> Path:
-        raise RuntimeError
+@pytest.mark.parametrize("home", ["", "relative", "."])
+def test_a_home_that_is_not_absolute_is_ignored(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", home)
 
-    monkeypatch.setattr(Path, "home", no_home)
+    assert user_folders({"HOME": home}).data == Path(
+        pwd.getpwuid(os.getuid()).pw_dir, ".local/share/inglenook"
+    )
+
+
+def test_without_a_home_a_person_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home(_user: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", no_home)
 
     with pytest.raises(AppError, match="Set HOME"):
         user_folders({})
@@ -39,11 +49,11 @@ def test_without_a_home_a_person_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_folder_is_made_for_the_user_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        made = ensure(tmp_path / "share" / "inglenook")
+        made = ensure(tmp_path / "above" / "share" / "inglenook")
     finally:
         os.umask(before)
 
-    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(p.stat().st_mode) == 0o700 for p in (made, made.parent, made.parent.parent))
 
 
 def test_a_folder_that_others_could_read_is_closed(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from inglenook.app.terminal import StatusLine, harmless, harmless_json
+from inglenook.app.terminal import StatusLine, harmless, harmless_json, one_line
 
 
 class Terminal(io.StringIO):
@@ -38,6 +38,18 @@ def test_json_stays_the_same_json_without_control_characters() -> None:
     assert json.loads(printed) == value
     assert printed.isprintable()
     assert "你" in printed
+
+
+def test_text_of_one_line_stays_on_it() -> None:
+    assert one_line("a\nb\tc\x1b") == r"a\nb\tc\x1b"
+
+
+def test_a_step_without_a_size_shows_none() -> None:
+    terminal = Terminal()
+
+    StatusLine(terminal).bytes("Loading x:", 0, 1)
+
+    assert terminal.getvalue() == "\r\x1b[KLoading x: ..."
 
 
 def test_the_status_line_is_written_over_and_cleared() -> None:

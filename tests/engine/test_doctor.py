@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from inglenook.engine.doctor import cpu_features, cpu_name, examine_computer, examine_torch
+from inglenook.engine.doctor import cpu_features, cpu_name, examine_computer, examine_torch, reason_alone
 
 CPUINFO = """processor	: 0
 model name	: A Processor @ 2 GHz
@@ -58,6 +58,12 @@ def test_a_torch_that_hangs_is_given_up(tmp_path: Path) -> None:
 
 def test_an_interpreter_that_cannot_start_is_a_sentence(tmp_path: Path) -> None:
     assert "could not be started" in examine_torch((str(tmp_path / "nothing"),)).error
+
+
+def test_a_reason_does_not_say_again_that_a_back_end_was_asked_for() -> None:
+    assert reason_alone("asked for by name: slow formulas") == "Slow formulas"
+    assert reason_alone("compiled for avx2") == "Compiled for avx2"
+    assert reason_alone("") == ""
 
 
 @pytest.mark.slow

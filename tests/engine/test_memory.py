@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from inglenook.engine import memory
 from inglenook.engine.errors import NotEnoughMemoryError
 from inglenook.engine.kv_cache import KVGroup
 from inglenook.engine.memory import check_fit, format_bytes, kv_bytes, memory_state
@@ -97,3 +98,13 @@ def test_what_does_not_fit_is_refused_with_the_two_numbers() -> None:
 )
 def test_sizes_are_written_as_people_read_them(size: int, text: str) -> None:
     assert format_bytes(size) == text
+
+
+def test_a_quantised_model_needs_its_file_and_a_64th_and_others_two_bytes_a_parameter() -> None:
+    kv = 1000
+    rest = memory.estimate_listed_need(0, 0, kv)
+
+    assert memory.estimate_listed_need(640_000, 1_000_000, kv) - rest == 650_000
+    assert memory.estimate_listed_need(2_000_000, 1_000_000, kv) - rest == 2_000_000
+    assert memory.estimate_listed_need(4_000_000, 1_000_000, kv) - rest == 2_000_000
+    assert memory.estimate_listed_need(640_000, 1_000_000, 0) - memory.RUNTIME_BYTES == 4_000_000

@@ -6,13 +6,14 @@ import json
 import os
 import re
 import shutil
+import stat
 import zipfile
 from pathlib import Path
 
 import pytest
 from tiny_gguf import write_tiny_gguf
 
-from inglenook.engine import model_library
+from inglenook.engine import fetch, model_library
 from inglenook.engine.errors import FetchError, LibraryError, ModelFileError, ModelNotFoundError
 from inglenook.engine.model_catalogue import (
     CATALOGUE,
@@ -110,7 +111,7 @@ def test_removing_a_copy_says_what_it_freed(library: ModelLibrary, tiny: Path) -
     freed = library.remove("mine")
 
     assert freed > tiny.stat().st_size
-    assert tree(library.folder) == {".partial", ".partial/mine.lock"}
+    assert tree(library.folder) == {".partial"}
 
 
 def test_a_folder_imported_by_reference_is_never_emptied(
@@ -215,7 +216,7 @@ def test_a_copy_that_is_cancelled_leaves_nothing(library: ModelLibrary, tiny: Pa
         library.add(tiny, name="mine", copy=True, progress=cancel)
 
     assert library.models() == []
-    assert tree(library.folder) == {".partial", ".partial/mine.lock"}
+    assert tree(library.folder) == {".partial"}
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"title": 1}', "\0\0\0", '{"kind": "x"}'])
@@ -270,10 +271,89 @@ def test_two_programs_do_not_change_one_model_at_once(library: ModelLibrary, tin
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(LibraryError, match="Another inglenook"):
             library.remove("mine")
+        assert tree(library.folder / ".partial") == {"mine.lock"}
 
     library.remove("mine")
 
     assert library.models() == []
+
+
+def test_a_lock_that_its_holder_removed_meanwhile_is_made_again(
+    library: ModelLibrary, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: list[int] = []
+    flock = fcntl.flock
+
+    def first_removed(descriptor: int, operation: int) -> None:
+        flock(descriptor, operation)
+        if not locked:
+            (library.folder / ".partial" / "mine.lock").unlink()
+        locked.append(descriptor)
+
+    monkeypatch.setattr(fcntl, "flock", first_removed)
+
+    library.add(tiny, name="mine")
+
+    assert len(locked) == 2
+    assert tree(library.folder / ".partial") == set()
+
+
+@pytest.mark.parametrize("as_copy", [False, True])
+def test_what_is_written_is_closed_to_others_under_any_umask(
+    library: ModelLibrary, tiny: Path, as_copy: bool
+) -> None:
+    before = os.umask(0)
+    try:
+        library.add(tiny, copy=as_copy)
+    finally:
+        os.umask(before)
+
+    for path in (library.folder, *library.folder.rglob("*")):
+        if not path.is_symlink():
+            assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_a_library_that_others_could_read_is_closed(library: ModelLibrary, tiny: Path) -> None:
+    library.folder.mkdir()
+    library.folder.chmod(0o777)
+
+    library.add(tiny)
+
+    assert stat.S_IMODE(library.folder.stat().st_mode) == 0o700
+
+
+def test_a_file_name_that_is_not_utf8_is_a_sentence_and_can_be_copied(
+    library: ModelLibrary, tiny: Path, tmp_path: Path
+) -> None:
+    bad = tmp_path / os.fsdecode(b"bad\xff.gguf")
+    try:
+        shutil.copy(tiny, bad)
+    except OSError:
+        pytest.skip("this file system keeps only UTF-8 names")
+
+    with pytest.raises(LibraryError, match=r"bad\\udcff.gguf is not UTF-8 text. Rename it"):
+        library.add(bad)
+    model = library.add(bad, copy=True)
+
+    assert model.record.origin.endswith(r"bad\udcff.gguf")
+    assert model.path.read_bytes() == tiny.read_bytes()
+
+
+def test_a_line_break_in_a_file_name_does_not_reach_the_record(
+    library: ModelLibrary, tiny: Path, tmp_path: Path
+) -> None:
+    odd = tmp_path / "a\nb.gguf"
+    shutil.copy(tiny, odd)
+
+    record = library.add(odd).record
+
+    assert record.title.isprintable()
+    assert record.origin.endswith(r"a\nb.gguf")
+
+
+def test_the_folder_of_everything_is_named(library: ModelLibrary) -> None:
+    with pytest.raises(ModelFileError, match="The folder / has neither"):
+        library.add(Path("/"))
 
 
 def test_the_preferred_model_is_the_largest_that_fits(
@@ -281,7 +361,13 @@ def test_the_preferred_model_is_the_largest_that_fits(
 ) -> None:
     def installed(name: str, n: int, kind: str = "chat") -> InstalledModel:
         record = model_library.ModelRecord(
-            title=name, kind=kind, licence="", origin="", size_bytes=1, num_parameters=n, kv_bytes_per_token=1
+            title=name,
+            kind=kind,
+            licence="",
+            origin="",
+            size_bytes=2 * n,
+            num_parameters=n,
+            kv_bytes_per_token=1,
         )
         return InstalledModel(name, record, tiny, False)
 
@@ -338,7 +424,6 @@ def test_a_fetched_model_appears_whole(shop: ModelLibrary) -> None:
     assert model.record.sha256 == hashlib.sha256(WEIGHTS).hexdigest()
     assert tree(shop.folder) == {
         ".partial",
-        ".partial/tiny.lock",
         "tiny",
         "tiny/model.gguf",
         "tiny/model.json",
@@ -368,7 +453,7 @@ def test_a_broken_fetch_leaves_nothing_and_starts_again(
     left = tree(shop.folder)
     model = shop.fetch("tiny", ignore)
 
-    assert left == {".partial", ".partial/tiny.lock"}
+    assert left == {".partial"}
     assert model.path.read_bytes() == WEIGHTS
 
 
@@ -393,6 +478,14 @@ def test_a_disk_that_fills_up_is_a_sentence_with_the_numbers(
         shop.fetch("tiny", ignore)
 
     assert shop.models() == []
+
+
+def test_a_disk_that_is_too_small_is_named_without_our_own_folders(tmp_path: Path) -> None:
+    with pytest.raises(FetchError, match="B are free") as refused:
+        fetch.check_room("tiny", tmp_path, 10**18)
+
+    assert ".partial" not in str(refused.value)
+    assert str(tmp_path) not in str(refused.value)
 
 
 def test_a_fetched_model_gets_its_damaged_record_from_the_catalogue(shop: ModelLibrary) -> None:
