@@ -22,6 +22,7 @@ from inglenook.app.ask_command import add_ask
 from inglenook.app.bench_command import add_bench
 from inglenook.app.command_name import command_name, with_command
 from inglenook.app.doctor_command import add_doctor
+from inglenook.app.documents_command import add_documents
 from inglenook.app.errors import AppError, UsageError
 from inglenook.app.models_command import add_models
 from inglenook.app.terminal import one_line
@@ -97,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     add_ask(commands)
     add_models(commands)
+    add_documents(commands)
     add_doctor(commands)
     add_bench(commands)
     return parser

@@ -39,7 +39,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert ended.value.code == 0
     out = capsys.readouterr().out
-    assert all(f"    {command} " in out for command in ("ask", "models", "doctor", "bench"))
+    assert all(f"\n    {command}" in out for command in ("ask", "models", "doctor", "bench", "documents"))
 
 
 def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
