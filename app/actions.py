@@ -125,6 +125,7 @@ class ShortcutsDialog(QDialog):
         grid.setVerticalSpacing(px(7))
         grid.setColumnStretch(0, 1)
         menu = ""
+        rows: list[tuple[str, str, tuple[str, ...]]]
         rows = [(spec.menu, spec.text, spec.keys) for spec in ACTIONS if spec.keys]
         rows += [("Writing", "Send", ("Enter",)), ("Writing", "New line", ("Shift+Enter",))]
         for group, text, keys in rows:

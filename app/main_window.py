@@ -121,7 +121,7 @@ class MainWindow(QMainWindow):
         self.welcome.main_button.setFocus(Qt.FocusReason.OtherFocusReason)
 
     @property
-    def page(self) -> QWidget:
+    def page(self) -> QWidget | None:
         """The page in the centre: `chat`, `models` or `welcome`."""
         return self._pages.currentWidget()
 
@@ -149,7 +149,8 @@ class MainWindow(QMainWindow):
 
     def close_source(self) -> None:
         """Hide the source's pane; the keyboard goes back to what is written."""
-        had_focus = self.source.isAncestorOf(QApplication.focusWidget())
+        focus = QApplication.focusWidget()
+        had_focus = focus is not None and self.source.isAncestorOf(focus)
         self.source.hide()
         if had_focus:
             self._focus_page()
@@ -286,7 +287,10 @@ class MainWindow(QMainWindow):
             self._focus_page()
 
     def _focus_page(self) -> None:
-        first = {self.chat: self.chat.composer, self.models: self.models.import_button}
+        first: dict[QWidget | None, QWidget] = {
+            self.chat: self.chat.composer,
+            self.models: self.models.import_button,
+        }
         first.get(self.page, self.welcome.main_button).setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _focus_list(self, view: QWidget) -> None:
@@ -343,7 +347,8 @@ class MainWindow(QMainWindow):
         self.actions_by_name[f"scheme_{self.theme.scheme}"].setChecked(True)
 
     def _show_title(self) -> None:
-        title = {self.models: self.tr("Models"), self.welcome: ""}.get(self.page, self._chat_title)
+        titles: dict[QWidget | None, str] = {self.models: self.tr("Models"), self.welcome: ""}
+        title = titles.get(self.page, self._chat_title)
         self._title.setText(title or ("" if self.page is self.welcome else self.tr("New chat")))
         shown = label(self._chat_title, 80)
         self.setWindowTitle(f"{shown} — Inglenook" if shown and self.page is self.chat else "Inglenook")

@@ -161,7 +161,10 @@ class ModelJoin(QObject):
         self._window.models.set_cards(cards)
         starter = next((card for card in cards if card.name == STARTER_CHAT), None)
         if starter is not None:
-            self._window.welcome.set_starter(starter)
+            parts = (
+                card for card in cards if card.name in (STARTER_CHAT, STARTER_EMBEDDER) and not card.is_here
+            )
+            self._window.welcome.set_starter(starter, download_bytes=sum(card.size_bytes for card in parts))
         state = self._app.bridge.model_state(CHAT)
         title = next((card.title for card in cards if card.name == state.name), state.name)
         self._window.set_model(self._words(state, title), self._tip(state))

@@ -67,11 +67,9 @@ class Sidebar(QWidget):
         self._layout.setSpacing(px(10))
         self._name.setContentsMargins(px(10), 0, 0, px(2))
         size = QSize(px(17), px(17))
-        for made, name in (
-            (self.new_button, "plus"),
-            (self.models_button, "chip"),
-            (self.menu_button, "more"),
-        ):
-            made.setIcon(icon(name, muted))
+        self.new_button.setIcon(icon("plus", muted))
+        self.models_button.setIcon(icon("chip", muted))
+        self.menu_button.setIcon(icon("more", muted))
+        for made in (self.new_button, self.models_button, self.menu_button):
             made.setIconSize(size)
         self.setMinimumWidth(px(220))

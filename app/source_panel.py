@@ -137,8 +137,8 @@ class SourcePanel(QWidget):
     @property
     def focus_target(self) -> QWidget:
         """What the keyboard goes to in this pane: the page, or what closes the pane while there is none."""
-        shown = self._stack.currentWidget()
-        return self.close_button if shown is self._sentence else shown
+        places: dict[QWidget | None, QWidget] = {self._scroll: self._scroll, self.text: self.text}
+        return places.get(self._stack.currentWidget(), self.close_button)
 
     def open(self, source: SourceView) -> None:
         """Show a source: its words at once, its page when it arrives."""
@@ -196,10 +196,10 @@ class SourcePanel(QWidget):
         cursor.setPosition(_utf16(text, start))
         cursor.setPosition(_utf16(text, end), QTextCursor.MoveMode.KeepAnchor)
         mark = QTextEdit.ExtraSelection()
-        mark.cursor = cursor  # type: ignore[attr-defined]  # PySide declares no fields
+        mark.cursor = cursor
         ground = QColor(_POINT_HIGHLIGHT)
         ground.setAlpha(90)
-        mark.format.setBackground(ground)  # type: ignore[attr-defined]
+        mark.format.setBackground(ground)
         self.text.setExtraSelections([mark] if end > start else [])
         self.text.setTextCursor(QTextCursor(self.text.document().findBlock(_utf16(text, start))))
         self.text.centerCursor()

@@ -88,12 +88,15 @@ class WelcomePage(QWidget):
         theme.changed.connect(self._restyle)
         self._restyle()
 
-    def set_starter(self, card: ModelCard) -> None:
-        """Show the starter model and how its download is going."""
+    def set_starter(self, card: ModelCard, *, download_bytes: int) -> None:
+        """Show the starter model, how much is downloaded with it in all, and how that is going."""
         self._card = card
         is_moving = card.state in ("fetching", "loading")
         self._purpose.setText(
-            self.tr("{0}, {1}. You can add a larger one at any time.").format(card.title, card.purpose)
+            self.tr(
+                "{0}, {1}. With it comes a small one that finds passages in documents. You can add a larger model "
+                "at any time."
+            ).format(card.title, card.purpose)
         )
         if card.state == "fetching":
             words = self.tr("Downloading: {0} of {1}").format(
@@ -103,7 +106,7 @@ class WelcomePage(QWidget):
             words = self.tr("Downloaded. Loading it into memory…")
         else:
             words = self.tr("{0} download  ·  needs {1} of memory  ·  {2} licence").format(
-                gigabytes(card.size_bytes), gigabytes(card.memory_bytes), card.licence
+                gigabytes(download_bytes), gigabytes(card.memory_bytes), card.licence
             )
         self._facts.setText(words)
         self._bar.setVisible(is_moving)

@@ -77,7 +77,7 @@ class _Session:
         from PySide6.QtCore import QTimer
 
         from inglenook.app.main_window import MainWindow
-        from inglenook.app.theme import Theme
+        from inglenook.app.theme import Scheme, Theme
 
         self._qt, self._folders, self._instance = qt, folders, instance
         self._application: Application | None = None
@@ -86,10 +86,10 @@ class _Session:
         qt.setApplicationDisplayName("Inglenook")
         qt.setDesktopFileName("inglenook")
         state = read_state(folders.config / STATE_FILE)
-        scheme = state.get("scheme", "system")
+        schemes: dict[str, Scheme] = {"light": "light", "dark": "dark"}
         theme = Theme(
             qt,
-            scheme=scheme if scheme in ("light", "dark") else "system",
+            scheme=schemes.get(state.get("scheme", ""), "system"),
             scale=_scale(state.get("scale", "1")),
         )
         self._window = MainWindow(theme)

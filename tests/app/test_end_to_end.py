@@ -211,8 +211,8 @@ def test_killing_the_window_loses_at_most_half_a_second_and_leaves_no_process(pr
 
     program.send_signal(signal.SIGKILL)
     killed_s = time.monotonic()
-    pieces += [line.split() for line in program.stdout.read().splitlines()]
-    program.wait(30)
+    with program:
+        pieces += [line.split() for line in program.stdout.read().splitlines()]
     _, alive = psutil.wait_procs(children, timeout=30 * SLACK)
 
     assert not alive

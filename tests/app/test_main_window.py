@@ -62,7 +62,7 @@ def test_the_first_run_welcomes_and_says_what_stays_private(make_desk: MakeDesk)
     assert desk.window.page is welcome
     assert welcome.main_button.text() == "Download and begin"
     assert "stays on this computer" in welcome._privacy.text()
-    assert "98 MB download" in welcome._facts.text()
+    assert "190 MB download" in welcome._facts.text()
     assert not desk.can_write
 
 
