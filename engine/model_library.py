@@ -32,7 +32,7 @@ from inglenook.engine.memory import estimate_listed_need
 from inglenook.engine.model_catalogue import CATALOGUE, CatalogueEntry, HubSource, ModelKind, catalogue_entry
 from inglenook.engine.model_import import ModelFacts, copy_model, inspect_model, shown
 from inglenook.engine.partial_folder import PARTIAL, partial_folder
-from inglenook.engine.private_files import make_folder, open_file
+from inglenook.engine.private_files import make_folder, replace_file, sync_folder
 
 _RECORD = "model.json"
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
@@ -256,7 +256,7 @@ class ModelLibrary:
         if final.exists():  # only a reference whose original has gone
             shutil.rmtree(final)
         made.rename(final)
-        _sync(self.folder)
+        sync_folder(self.folder)
 
     def _find(self, name: str) -> InstalledModel | None:
         """The user's model of that name, else the one that is there for every user."""
@@ -384,20 +384,4 @@ def _size(folder: Path) -> int:
 
 
 def _write(path: Path, record: ModelRecord) -> None:
-    """Write a record whole or not at all."""
-    temporary = path.with_suffix(".new")
-    with open_file(temporary, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(record), indent=2))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Make renames in a folder last."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    replace_file(path, msgspec.json.format(msgspec.json.encode(record), indent=2))

@@ -31,3 +31,23 @@ def close_folder(folder: Path) -> None:
 def open_file(path: Path, mode: Literal["xb", "wb"]) -> IO[bytes]:
     """Open a file for writing that is private when this call makes it; "xb" refuses one that is there."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags, FILE_MODE))
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, so that it outlasts a loss of power."""
+    temporary = path.with_suffix(".new")
+    with open_file(temporary, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder last."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -309,8 +309,8 @@ def test_sigterm_does_the_same(engine: FakeEngine, monkeypatch: pytest.MonkeyPat
         ("--max-tokens", "-1", "a whole number >= 0, got -1"),
         ("--max-tokens", str(2**31), f"a whole number >= 0, got {2**31}"),
         ("--stop", "", "non-empty strings of at most 1024 characters, got ''"),
-        ("--context", "0", "a whole number >= 1, got 0"),
-        ("--threads", "-2", "a whole number >= 1, got -2"),
+        ("--context", "0", "a whole number from 1 to 2147483647, got 0"),
+        ("--threads", "-2", "a whole number from 1 to 256, got -2"),
     ],
 )
 def test_a_value_out_of_range_names_option_value_and_range(
