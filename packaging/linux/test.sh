@@ -223,7 +223,7 @@ p04_libraries() {
 }
 
 p05_build_paths() {
-    local found pattern="$work|$root|/root/\\.pyenv|/tmp/(tmp|pip-)"
+    local found pattern="$work|$root|\\.pyenv/|/tmp/(tmp|pip-)"
     found=$(grep -rlaE "$pattern" "$debian/opt/inglenook" | sed "s|^$debian||")
     [[ -z $found ]] || { echo "$found"; return 1; }
     seen="no file names the folder it was built in"
