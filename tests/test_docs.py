@@ -39,7 +39,7 @@ FORBIDDEN = [
 ]
 
 # Of the user whom packaging/linux/test.sh makes up to try the packages.
-INVENTED_HOME = "/home/" + "ann"
+INVENTED_HOME = "/" + "home/ann"
 
 
 @cache
