@@ -131,6 +131,7 @@ def test_bfloat16_runs_every_architecture_near_the_reference(checkpoint: Callabl
     for name in CHECKPOINTS:
         folder, _, want, ids = checkpoint(name)
         got = Runner(folder, "torch-cpu").step(ids)
-        error = (got - want).square().mean().sqrt() / want.std()
-        # a router that tips over sends a token to another expert
-        assert error < (0.1 if "moe" not in name else 0.3), (name, float(error))
+        errors = (got - want).square().mean(-1).sqrt() / want.std()
+        # Where a router tips over, a token goes to another expert: such rows are no measure of rounding.
+        is_mixture = "moe" in name or "mixtral" in name
+        assert (errors.median() if is_mixture else errors.square().mean().sqrt()) < 0.1, (name, errors)
