@@ -241,11 +241,11 @@ def test_a_killed_engine_keeps_the_text_and_comes_back(qtbot: QtBot, child: Engi
     child.submit(Request(prompt="kill"))
     qtbot.waitUntil(lambda: bool(watch.ends), timeout=15_000)
     assert "".join(text for _, text, _ in watch.texts) == "so far"
-    assert child.engine_state.phase == "stopped"
+    qtbot.waitUntil(lambda: child.engine_state.phase == "stopped", timeout=15_000)
     child.submit(Request(prompt="count 2"))
     qtbot.waitUntil(lambda: len(watch.ends) == 2, timeout=15_000)
 
-    assert child.engine_state.phase == "running"
+    qtbot.waitUntil(lambda: child.engine_state.phase == "running", timeout=15_000)
     assert child.model_state().phase == "ready"
 
 
