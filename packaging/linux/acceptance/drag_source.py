@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 
 class File(QLabel):
-    """The square; it ends the program when the drag has ended."""
+    """The square; it ends the program some seconds after the drag."""
 
     def __init__(self, path: Path) -> None:
         super().__init__("FILE")
@@ -34,7 +34,8 @@ class File(QLabel):
             "dropped" if drag.exec(Qt.DropAction.CopyAction) != Qt.DropAction.IgnoreAction else "refused",
             flush=True,
         )
-        QTimer.singleShot(0, QApplication.quit)
+        # The target asks for the data only after the drag has ended here.
+        QTimer.singleShot(5_000, QApplication.quit)
 
 
 application = QApplication(sys.argv[:1])
