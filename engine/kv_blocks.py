@@ -76,6 +76,13 @@ class KVBlocks:
                 tables.groups[group] += self._allocate(group, count)
         return True
 
+    def trim(self, tables: BlockTables, num_tokens: int) -> None:
+        """Give back the blocks beyond those that hold `num_tokens` tokens: they were for drafts that were wrong."""
+        keep = num_blocks_for(num_tokens)
+        for pool, table in zip(self.pools, tables.groups, strict=True):
+            pool.release([block for block in table[keep:] if block >= 0])
+            del table[keep:]
+
     def match(self, tables: BlockTables, token_ids: list[int], salt: str = "") -> int:
         """Fill empty tables with blocks that hold a beginning of `token_ids`; returns how many tokens they hold.
 

@@ -70,6 +70,8 @@ class Scheduler:
             sequence.num_computed,
             sequence.cached_tokens,
         )
+        self._arrivals += 1
+        other.arrival = self._arrivals
         self._running.append(other)
 
     def remove(self, sequence: Sequence) -> None:
@@ -114,6 +116,7 @@ class Scheduler:
 
     def _plan_decode(self, sequence: Sequence, budget: int, chunks: list[Chunk]) -> int:
         drafts = tuple(sequence.drafts[: budget - 1])
+        self.kv.trim(sequence.tables, sequence.num_computed + 1 + len(drafts))
         if drafts and not self.kv.reserve(sequence.tables, sequence.num_computed + 1 + len(drafts)):
             drafts = ()
         while not self.kv.reserve(sequence.tables, sequence.num_computed + 1):

@@ -280,3 +280,29 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 
 TestSchedulerMachine = SchedulerMachine.TestCase
+
+
+def test_a_fork_counts_as_newer_than_what_it_was_forked_from():
+    scheduler = make()
+    one = sequence(1, 16)
+    scheduler.add(one)
+    step(scheduler)
+    other = Sequence(1, [*one.token_ids[:16], 77], 16, choice=1)
+
+    scheduler.fork(one, other)
+
+    assert scheduler._victim() is other
+
+
+def test_blocks_of_wrong_drafts_are_given_back():
+    scheduler = make()
+    one = sequence(1, 14)
+    scheduler.add(one)
+    step(scheduler)
+    one.drafts = list(range(20))
+    finish(scheduler.plan(), scheduler)
+    assert len(one.tables.groups[0]) == 3
+
+    step(scheduler)
+
+    assert len(one.tables.groups[0]) == 1
