@@ -167,10 +167,13 @@ def strip(tree: Path) -> None:
 
 
 def compile_all(tree: Path) -> None:
-    """Compile every module; `unchecked-hash` because nobody may write there, and no time stamp enters the file."""
+    """Compile every module; `unchecked-hash` because nobody may write there, and no time stamp enters the file.
+
+    `-B` and `-f`, or the compiler's own modules would keep the byte code that importing them here leaves.
+    """
     library = tree / "python" / "lib"
     command = [
-        str(tree / "python" / "bin" / f"python{VERSION}"), "-I", "-m", "compileall", "-qq", "-j", "1",
+        str(tree / "python" / "bin" / f"python{VERSION}"), "-I", "-B", "-m", "compileall", "-qq", "-f", "-j", "1",
         "--invalidation-mode", "unchecked-hash", "-s", str(tree), "-p", PREFIX, str(library),
     ]  # fmt: skip
     environment = {
