@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -39,3 +40,10 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip("the shared test material is missing; $INGLENOOK_SHARED names its folder")
     return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_heap() -> None:
+    """Keep the garbage collector off what earlier modules left: some tests bound the time of making many objects."""
+    gc.collect()
+    gc.freeze()

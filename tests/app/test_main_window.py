@@ -426,7 +426,8 @@ def test_the_window_never_imports_torch_nor_storage_before_it_is_painted() -> No
     code = (
         "import sys; import inglenook.app.main_window, inglenook.app.window_start;"
         "early = [m for m in sys.modules if m.split('.')[0] in ('torch', 'numpy', 'sqlcipher3') or "
-        "m.startswith(('inglenook.storage', 'inglenook.engine'))];"
+        "m.startswith(('inglenook.storage', 'inglenook.engine.'))"
+        "and m != 'inglenook.engine.private_files' or m == 'inglenook.storage'];"
         "import inglenook.app.window_join, inglenook.app.application;"
         "print(early, 'torch' in sys.modules)"
     )

@@ -162,10 +162,10 @@ def test_any_text_is_covered_by_chunks_within_the_limits(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["a", " ", ".", ". ", "\n", "a.", "。", "-", "1 ", "|", "“"])
 def test_a_page_of_one_repeated_mark_takes_no_time(unit: str) -> None:
-    started_s = time.perf_counter()
+    started_s = time.process_time()
     chunk_page(_page(unit * 100_000))
 
-    assert time.perf_counter() - started_s < 5
+    assert time.process_time() - started_s < 5
 
 
 def _offsets(tokenizer: Tokenizer) -> TokenOffsets:

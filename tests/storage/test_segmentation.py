@@ -51,9 +51,9 @@ def test_any_text_is_segmented_without_losing_what_is_searched(text: str) -> Non
 
 
 def test_long_text_takes_no_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
 
     for piece in ("a", "中", "я", " ", "e\u0301", "😀"):
         segmented(piece * 100_000)
 
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -79,11 +79,11 @@ def test_the_encoding_is_what_fits_not_what_is_said() -> None:
 
 @pytest.mark.parametrize("piece", ["<", "<div>", "<a b", "<!--", "&", "<table><tr><td>", "</p>", "<p>"])
 def test_garbage_takes_no_time(piece: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
 
     page(piece * 20_000)
 
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_more_text_than_allowed_is_refused() -> None:

@@ -87,7 +87,7 @@ def test_a_place_knows_the_headings_above_it() -> None:
 def test_a_million_marks_take_no_time(line: str) -> None:
     text = clean_text(line * 20_000 + (line + "\n") * 20_000)
 
-    started_s = time.perf_counter()
+    started_s = time.process_time()
     _pages(text)
 
-    assert time.perf_counter() - started_s < 3
+    assert time.process_time() - started_s < 3

@@ -31,7 +31,7 @@ def test_a_quote_longer_than_any_passage_is_not_searched_for() -> None:
 
 
 def test_a_quote_that_nearly_matches_everywhere_takes_no_time() -> None:
-    started_s = time.perf_counter()
+    started_s = time.process_time()
     assert find_quote("a " * 50_000, "a " * 499 + "b") is None
 
-    assert time.perf_counter() - started_s < 10
+    assert time.process_time() - started_s < 10
