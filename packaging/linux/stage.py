@@ -185,13 +185,13 @@ def compile_all(tree: Path) -> None:
 
 
 def settle(tree: Path, epoch: int) -> None:
-    """Give every file one time stamp and a mode that depends on nothing but whether it is run."""
+    """Give every file one time stamp and a mode that depends on nothing but whether it is run, as few files are."""
+    programs = {tree / "bin", tree / "python" / "bin", *tree.rglob("torch/bin")}
     for path in [tree, *tree.rglob("*")]:
         if path.is_symlink():
             os.utime(path, (epoch, epoch), follow_symlinks=False)
             continue
-        runs = path.is_dir() or bool(path.stat().st_mode & 0o100)
-        path.chmod(0o755 if runs else 0o644)
+        path.chmod(0o755 if path.is_dir() or path.parent in programs else 0o644)
         os.utime(path, (epoch, epoch))
 
 
