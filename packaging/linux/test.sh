@@ -93,7 +93,7 @@ build() {  # build FOLDER WORK OUTPUT: from a fresh clone in FOLDER
 }
 
 p01_reproducible() {
-    if [[ -n $built ]]; then seen="packages of $built are tested, not built"; return 77; fi
+    if [[ -n $given ]]; then seen="packages of $built are tested, not built"; return 77; fi
     later || return
     mkdir -p "$work/b/wheels" "$work/b/debian" "$work/b/models"
     cp -n "$work"/a/wheels/* "$work/b/wheels/"
@@ -465,7 +465,7 @@ size_of_deb() {
     local size
     size=$(stat -c %s "$built"/inglenook_*.deb)
     seen="$((size / 1000000)) MB, at most 230"
-    if [[ $mode == quick && -z $made_built ]]; then return 77; fi
+    if [[ $mode == quick && -z $given ]]; then return 77; fi
     ((size <= 230000000))
 }
 
@@ -481,7 +481,7 @@ window_time() {
     python3 -c "import sys; sys.exit(0 if float('$(sed -n 3p <<<"$times")') <= 0.6 else 77 if float('$(cut -d' ' -f1 /proc/loadavg)') > 1.5 else 1)"
 }
 
-made_built=$built
+given=$built
 if [[ -z $built ]]; then
     echo "==> building"
     build "$work/checkout" "$work/a" "$work/out" >"$work/build.log" 2>&1 || { tail -n 30 "$work/build.log"; exit 1; }
