@@ -47,3 +47,7 @@ def small_heap() -> None:
     """Keep the garbage collector off what earlier modules left: some tests bound the time of making many objects."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
