@@ -22,7 +22,8 @@ from inglenook.engine.tokenizer.encoder_vocabulary import tokenizer_from_folder,
 from inglenook.engine.weights.gguf import GGUFFile, read_architecture
 from inglenook.engine.weights.json_file import read_json_file, read_json_list
 from inglenook.engine.weights.metadata import Metadata
-from inglenook.engine.weights.safetensors_folder import SafetensorsFolder, inside
+from inglenook.engine.weights.model_folder import holds, inside
+from inglenook.engine.weights.safetensors_folder import SafetensorsFolder
 from inglenook.kernels.weight_tensor import WeightTensor
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -118,10 +119,9 @@ class EncoderFile:
 def is_encoder(path: Path) -> bool:
     """Whether a path is a folder or GGUF file that names the architecture of an encoder."""
     if path.is_dir():
-        config = path / "config.json"
-        if not config.is_file():
+        if not holds(path, "config.json"):
             return False
-        values = Metadata(read_json_file(config, MAX_CONFIG_BYTES), "config.json")
+        values = Metadata(read_json_file(inside(path, "config.json"), MAX_CONFIG_BYTES), "config.json")
         return values.text("model_type", default="") in _ARCHITECTURES
     return path.is_file() and read_architecture(path) == "bert"
 
@@ -138,7 +138,9 @@ def open_encoder(path: Path) -> EncoderFile:
 
 
 def _open_folder(path: Path) -> EncoderFile:
-    config = Metadata(read_json_file(path / "config.json", MAX_CONFIG_BYTES), f"{path.name}/config.json")
+    config = Metadata(
+        read_json_file(inside(path, "config.json"), MAX_CONFIG_BYTES), f"{path.name}/config.json"
+    )
     _check_modules(path)
     limits = _settings(path, "sentence_bert_config.json")
     spec = _spec_from_config(path, config, limits)
@@ -201,7 +203,7 @@ def _settings(path: Path, name: str) -> Metadata:
 
 def _check_modules(path: Path) -> None:
     """Refuse a folder whose vectors go through more than transformer, pooling and normalising."""
-    if not (path / "modules.json").is_file():
+    if not holds(path, "modules.json"):
         return
     for module in read_json_list(inside(path, "modules.json"), MAX_CONFIG_BYTES):
         kind = str(module.get("type", "")).rpartition(".")[2] if isinstance(module, dict) else ""

@@ -17,6 +17,7 @@ from inglenook.engine.fetch import check_room
 from inglenook.engine.kv_cache import BLOCK_SIZE, kv_groups
 from inglenook.engine.model_catalogue import ModelKind
 from inglenook.engine.private_files import make_folder, open_file
+from inglenook.engine.weights.model_folder import holds
 
 _CHUNK_BYTES = 1 << 20
 # What a model folder may hold; weights in other formats, code and pictures stay behind.
@@ -83,11 +84,15 @@ def _inspect_encoder(path: Path) -> ModelFacts:
 
 
 def model_files(path: Path) -> list[Path]:
-    """The files that a model at `path` consists of: the file itself, or those of its folder."""
+    """The files that a model at `path` consists of: the file itself, or those of its folder.
+
+    Raises:
+        ModelFileError: one of them is a link out of the folder.
+    """
     if not path.is_dir():
         return [path]
-    names = sorted(p for pattern in ("*", "1_Pooling/*") for p in path.glob(pattern))
-    return [p for p in names if p.is_file() and _MODEL_FILE.fullmatch(p.relative_to(path).as_posix())]
+    found = sorted(p.relative_to(path).as_posix() for one in ("*", "1_Pooling/*") for p in path.glob(one))
+    return [path / name for name in found if _MODEL_FILE.fullmatch(name) and holds(path, name)]
 
 
 def copy_model(source: Path, target: Path, progress: Progress) -> None:

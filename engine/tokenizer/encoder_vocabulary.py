@@ -17,7 +17,7 @@ from inglenook.engine.errors import ModelFileError, UnsupportedModelError
 from inglenook.engine.tokenizer.vocabulary import rust_guard
 from inglenook.engine.weights.json_file import read_json_file
 from inglenook.engine.weights.metadata import Metadata
-from inglenook.engine.weights.safetensors_folder import inside
+from inglenook.engine.weights.model_folder import holds, inside
 
 MAX_TOKENIZER_BYTES = 64 << 20
 MAX_VOCABULARY_BYTES = 16 << 20
@@ -41,7 +41,7 @@ def tokenizer_from_folder(folder: Path, vocab_size: int) -> tokenizers.Tokenizer
             )
         with rust_guard("be read from tokenizer.json"):
             tokenizer = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    elif (folder / "vocab.txt").is_file():
+    elif holds(folder, "vocab.txt"):
         tokenizer = _from_vocab_txt(folder)
     else:
         raise ModelFileError(

@@ -19,6 +19,7 @@ from inglenook.engine.errors import ModelFileError, UnsupportedModelError
 from inglenook.engine.tokenizer.added_tokens import AddedToken, AddedTokens
 from inglenook.engine.tokenizer.token_bytes import byte_level_bytes, missing_bytes, sentencepiece_bytes
 from inglenook.engine.tokenizer.vocabulary import MAX_TOKENS, Vocabulary, rust_guard, turn_ends
+from inglenook.engine.weights.model_folder import holds, inside
 
 MAX_TOKENIZER_BYTES = 128 << 20
 MAX_CONFIG_BYTES = 4 << 20
@@ -35,11 +36,11 @@ def vocabulary_from_folder(folder: Path) -> Vocabulary:
         UnsupportedModelError: a kind of tokenizer that is not supported; the message names it.
         ModelFileError: a file is missing, damaged or contradicts itself; the message names file and key.
     """
-    source = _read_json(folder / "tokenizer.json", MAX_TOKENIZER_BYTES)
+    source = _read_json(folder, "tokenizer.json", MAX_TOKENIZER_BYTES)
     if source is None:
         raise ModelFileError(f"{folder.name} has no tokenizer.json, so its texts cannot be encoded.")
-    config = _read_json(folder / "tokenizer_config.json", MAX_CONFIG_BYTES) or {}
-    special = _read_json(folder / "special_tokens_map.json", MAX_CONFIG_BYTES) or {}
+    config = _read_json(folder, "tokenizer_config.json", MAX_CONFIG_BYTES) or {}
+    special = _read_json(folder, "special_tokens_map.json", MAX_CONFIG_BYTES) or {}
     return _Folder(folder, source, config, special).vocabulary()
 
 
@@ -205,7 +206,7 @@ class _Folder:
     def _stops(self, ids: dict[str, int], size: int) -> frozenset[int]:
         stops = {ids[text] for text in (self._variables.get("eos_token"),) if text in ids}
         for name in ("config.json", "generation_config.json"):
-            config = _read_json(self._folder / name, MAX_CONFIG_BYTES) or {}
+            config = _read_json(self._folder, name, MAX_CONFIG_BYTES) or {}
             value = config.get("eos_token_id")
             for token_id in value if isinstance(value, list) else [value]:
                 if token_id is None:
@@ -225,10 +226,10 @@ class _Folder:
         for entry in value if isinstance(value, list) else ():
             if isinstance(entry, dict) and isinstance(entry.get("template"), str):
                 templates[str(entry.get("name"))] = entry["template"]
-        named = (_read_json(self._folder / "chat_template.json", MAX_CONFIG_BYTES) or {}).get("chat_template")
+        named = (_read_json(self._folder, "chat_template.json", MAX_CONFIG_BYTES) or {}).get("chat_template")
         if isinstance(named, str):
             templates["default"] = named
-        data = _read_bytes(self._folder / "chat_template.jinja", MAX_CONFIG_BYTES)
+        data = _read_bytes(self._folder, "chat_template.jinja", MAX_CONFIG_BYTES)
         if data is not None:
             templates["default"] = data.decode("utf-8", "replace")
         return templates
@@ -280,26 +281,26 @@ def _flatten(part: Any) -> Iterator[Json]:
             yield from _flatten(step)
 
 
-def _read_json(path: Path, limit: int) -> Json | None:
-    data = _read_bytes(path, limit)
+def _read_json(folder: Path, name: str, limit: int) -> Json | None:
+    data = _read_bytes(folder, name, limit)
     if data is None:
         return None
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path.parent.name}: {path.name} is no JSON file: {error}.") from error
+        raise ModelFileError(f"{folder.name}: {name} is no JSON file: {error}.") from error
     if not isinstance(value, dict):
-        raise ModelFileError(f"{path.parent.name}: {path.name} must hold a group of settings.")
+        raise ModelFileError(f"{folder.name}: {name} must hold a group of settings.")
     return value
 
 
-def _read_bytes(path: Path, limit: int) -> bytes | None:
-    if not path.is_file():
+def _read_bytes(folder: Path, name: str, limit: int) -> bytes | None:
+    if not holds(folder, name):
         return None
-    with path.open("rb") as file:
+    with inside(folder, name).open("rb") as file:
         data = file.read(limit + 1)
     if len(data) > limit:
-        raise ModelFileError(f"{path.parent.name}: {path.name} has more than {limit:,} bytes.")
+        raise ModelFileError(f"{folder.name}: {name} has more than {limit:,} bytes.")
     return data
 
 

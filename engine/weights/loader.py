@@ -29,9 +29,10 @@ from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.weights.gguf import GGUFFile
 from inglenook.engine.weights.json_file import read_json_file
 from inglenook.engine.weights.metadata import Metadata
+from inglenook.engine.weights.model_folder import inside
 from inglenook.engine.weights.names import Place, gguf_places, hf_places, tensor_shapes
 from inglenook.engine.weights.safetensors import SafetensorsFile
-from inglenook.engine.weights.safetensors_folder import SafetensorsFolder, inside
+from inglenook.engine.weights.safetensors_folder import SafetensorsFolder
 from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
 
 MAX_CONFIG_BYTES = 1 << 20

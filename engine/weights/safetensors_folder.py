@@ -14,6 +14,7 @@ from inglenook.engine.errors import ModelFileError, ModelNotFoundError, Unsuppor
 from inglenook.engine.weights.json_file import read_json_file
 from inglenook.engine.weights.mapped_file import RISKY_SUFFIXES
 from inglenook.engine.weights.metadata import describe
+from inglenook.engine.weights.model_folder import inside
 from inglenook.engine.weights.safetensors import MAX_TENSORS, SafetensorsFile, TensorInfo, check_tensor_name
 from inglenook.kernels.weight_tensor import WeightTensor
 
@@ -110,21 +111,6 @@ class SafetensorsFolder:
             ) from error
         self.files.append(file)
         return file
-
-
-def inside(folder: Path, name: str) -> Path:
-    """The path of a file in a folder, refused if a link takes it elsewhere.
-
-    Raises:
-        ModelFileError: it is a link out of the folder.
-    """
-    path = folder / name
-    # os.path.realpath, because Path.resolve raises on a circle of links
-    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
-        raise ModelFileError(
-            f"{name} is a link to a place outside the model's folder. Copy the folder with its links followed."
-        )
-    return path
 
 
 def _no_weights(folder: Path) -> ModelFileError:
