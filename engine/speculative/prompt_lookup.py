@@ -3,16 +3,16 @@
 Answers about a document quote it, and code repeats itself: where the last few tokens stood before, what followed them
 then is likely to follow now. The longest n-gram that occurred before decides, its latest occurrence first.
 
-How many drafts are offered follows what was accepted of late, and nothing is offered for a while when checking
-drafts costs more than it gains: `observe` gets the rows and times of steps to know that cost.
+How many drafts are offered follows what was accepted of late. When checking drafts costs more than it gains, nothing
+is offered for a while, and each vain try after that doubles the while: `observe` gets the cost of a step to know.
 """
 
 from __future__ import annotations
 
 LONGEST, SHORTEST = 4, 2  # tokens that must match before a draft is made
 MAX_DRAFTS = 15
-_PAUSE = 48  # tokens without drafts after drafting did not pay
-_PATIENCE = 3  # offers that did not pay in a row before that
+_PATIENCE = 3  # offers that did not pay in a row before a pause; after it, one is enough for the next
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 48, 768  # tokens without drafts
 
 
 class PromptLookup:
@@ -25,6 +25,7 @@ class PromptLookup:
         self._latest: dict[tuple[int, ...], int] = {}
         self._drafts = 4
         self._pause = 0
+        self._next_pause = _SHORTEST_PAUSE
         self._poor = 0
 
     def propose(self, token_ids: list[int]) -> list[int]:
@@ -51,9 +52,14 @@ class PromptLookup:
             self._drafts = min(2 * self._drafts, MAX_DRAFTS)
         else:
             self._drafts = max(2, num_accepted + 1)
-        self._poor = self._poor + 1 if 1 + num_accepted < relative_cost else 0
+        if 1 + num_accepted >= relative_cost:
+            self._poor, self._next_pause = 0, _SHORTEST_PAUSE
+            return
+        self._poor += 1
         if self._poor >= _PATIENCE:
-            self._poor, self._pause = 0, _PAUSE
+            self._poor = _PATIENCE - 1
+            self._pause = self._next_pause
+            self._next_pause = min(2 * self._next_pause, _LONGEST_PAUSE)
 
     def _index(self, token_ids: list[int]) -> None:
         """Remember where each n-gram was last followed by something; the text's last one is not followed yet."""

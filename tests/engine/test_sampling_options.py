@@ -192,6 +192,26 @@ class TestPromptLookup:
         assert not any(offers[:48])
         assert all(offers[48:])
 
+    def test_each_vain_try_after_a_pause_doubles_the_next_one_until_one_pays(self):
+        text = [*range(100), *range(10)]
+        lookup = PromptLookup()
+        for _ in range(3):
+            lookup.observe(4, 0, 1.5)
+
+        def length_of_pause():
+            return next(n for n in range(1000) if lookup.propose(text))
+
+        pauses = [length_of_pause()]
+        for _ in range(5):
+            lookup.observe(2, 0, 1.5)
+            pauses.append(length_of_pause())
+        lookup.observe(2, 2, 1.5)
+        for _ in range(3):
+            lookup.observe(2, 0, 1.5)
+
+        assert pauses == [48, 96, 192, 384, 768, 768]
+        assert length_of_pause() == 48
+
     def test_growing_text_gives_the_same_offers_as_whole_text(self):
         rng = random.Random(0)
         text = [rng.randrange(4) for _ in range(200)]
@@ -211,6 +231,7 @@ def test_speculation_changes_no_token_and_saves_steps(tiny, client, monkeypatch)
     ]
     plain = [client.submit(request).result(T) for request in requests]
     monkeypatch.setattr(TorchBackend, "rows_are_exact", True)
+    monkeypatch.setattr(StepCost, "ratio", lambda self, rows, fewer: 1.0)  # a busy machine must not decide
     with EngineClient.in_process() as drafting:
         drafting.load(tiny, options=one_thread()).result(T)
         guessed = [drafting.submit(request).result(T) for request in requests]
