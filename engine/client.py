@@ -47,6 +47,7 @@ from inglenook.engine.request import (
     Failed,
     Loaded,
     LoadOptions,
+    Purpose,
     Request,
     Unloaded,
 )
@@ -137,10 +138,19 @@ class EngineClient:
         return handle
 
     def embed(
-        self, texts: Sequence[str], slot: str = "embedder", on_event: OnEvent | None = None
+        self,
+        texts: Sequence[str],
+        slot: str = "embedder",
+        on_event: OnEvent | None = None,
+        *,
+        purpose: Purpose = "plain",
     ) -> Handle[Embedded]:
-        """Turn texts into vectors with the sentence encoder in `slot`."""
-        command = EmbedTexts(next(self._ids), slot, tuple(texts))
+        """Turn texts into vectors with the sentence encoder in `slot`.
+
+        `purpose` says what they are, "query" or "document", so that an encoder which wants words before them gets
+        those; "plain" embeds them as they are.
+        """
+        command = EmbedTexts(next(self._ids), slot, tuple(texts), purpose)
         handle: Handle[Embedded] = Handle(command.id, self._cancel, on_event)
         self._send(command, handle)
         return handle

@@ -307,7 +307,7 @@ def _encode(model: LoadedModel | LoadedEncoder, command: Submit | EmbedTexts) ->
                 f"{len(command.texts):,} texts make {size:,} bytes of vectors; at most {MAX_VECTOR_BYTES:,} are made "
                 "at once. Send fewer texts at a time."
             )
-        return EmbeddingJob(model, *model.tokenize(command.texts))
+        return EmbeddingJob(model, *model.tokenize(command.texts, command.purpose))
     assert isinstance(model, LoadedModel)
     return make_prompt(command.request, model.tokenizer, model.spec.context_length)
 

@@ -53,8 +53,22 @@ class EncoderPrefixes:
 _KNOWN_PREFIXES = (
     (re.compile(r"(^|[/_-])e5[-_](?!.*instruct)", re.I), EncoderPrefixes("query: ", "passage: ")),
     (
-        re.compile(r"(^|[/_-])bge[-_](small|base|large)[-_]en", re.I),
+        re.compile(r"(^|[/_-])(multilingual[-_])?e5[-_].*instruct", re.I),
+        EncoderPrefixes(
+            "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
+        ),
+    ),
+    (re.compile(r"arctic[-_]embed[-_][a-z]+[-_]v2", re.I), EncoderPrefixes("query: ")),
+    (
+        re.compile(
+            r"(^|[/_-])(bge[-_](small|base|large)[-_]en|arctic[-_]embed|mxbai[-_]embed[-_]large|uae[-_]large)",
+            re.I,
+        ),
         EncoderPrefixes("Represent this sentence for searching relevant passages: "),
+    ),
+    (
+        re.compile(r"(^|[/_-])bge[-_](small|base|large)[-_]zh", re.I),
+        EncoderPrefixes("为这个句子生成表示以用于检索相关文章："),
     ),
 )
 
@@ -239,7 +253,16 @@ def _prefixes(path: Path, config: Metadata) -> EncoderPrefixes:
         document = next((prompts.text(k) for k in ("document", "passage") if prompts.has(k)), "")
         if query or document:
             return EncoderPrefixes(query, document)
-    return _known_prefixes(config.text("_name_or_path", default=""), path.name)
+    return _known_prefixes(config.text("_name_or_path", default=""), *_names(path))
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    """What a model's file or folder is called: in the library and the hub's cache a folder above has the name."""
+    if path.stem == "model":
+        return path.stem, path.parent.name
+    if path.parent.name == "snapshots":
+        return path.name, path.parent.parent.name.replace("--", "/")
+    return (path.stem if path.suffix == ".gguf" else path.name,)
 
 
 def _known_prefixes(*names: str) -> EncoderPrefixes:
@@ -277,7 +300,7 @@ def _open_gguf(path: Path) -> EncoderFile:
         raise
     name = file.metadata.text("general.name", default="")
     return EncoderFile(
-        path, spec, tokenizer, file, gguf_encoder_name, prefixes=_known_prefixes(name, path.stem)
+        path, spec, tokenizer, file, gguf_encoder_name, prefixes=_known_prefixes(name, *_names(path))
     )
 
 

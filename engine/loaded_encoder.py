@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,12 +21,10 @@ from inglenook.engine.cpu import default_num_threads
 from inglenook.engine.encoder_file import EncoderPrefixes, is_encoder, open_encoder
 from inglenook.engine.memory import check_fit, estimate_need, memory_state
 from inglenook.engine.models.encoder import Encoder
-from inglenook.engine.request import Loaded, LoadOptions, LoadProgress
+from inglenook.engine.request import Loaded, LoadOptions, LoadProgress, Purpose
 from inglenook.kernels.dequantize import dequantize
 
-__all__ = ["EmbeddingJob", "LoadedEncoder", "Purpose", "is_encoder", "load_encoder"]
-
-Purpose = Literal["plain", "query", "document"]
+__all__ = ["EmbeddingJob", "LoadedEncoder", "is_encoder", "load_encoder"]
 
 # Tokens a step, padding counted: about 50 ms of a six-layer encoder on one core.
 _STEP_TOKENS = 768

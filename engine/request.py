@@ -14,6 +14,8 @@ from typing import Literal
 from inglenook.engine.errors import InvalidRequestError
 
 FinishReason = Literal["stop", "length", "cancelled", "error"]
+Purpose = Literal["plain", "query", "document"]
+"""What texts to embed are: some encoders want words of their own before questions and before passages."""
 
 MAX_STOP_STRINGS = 64
 MAX_STOP_LENGTH = 1024
@@ -215,12 +217,14 @@ class TokenText:
     """A piece of the reply: whole code points, and the token ids that completed since the last piece.
 
     `choice` numbers the completion when `n` is more than 1; `logprobs` has one entry a token id when asked for.
+    `made_s` is when the engine made it, by the monotonic clock that all processes of this computer share; 0 unknown.
     """
 
     text: str
     token_ids: tuple[int, ...]
     choice: int = 0
     logprobs: tuple[TokenLogprob, ...] = ()
+    made_s: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from tiny_encoders import make_encoder, sentences, write_encoder_gguf
 
 from inglenook.engine.encoder_file import EncoderPrefixes, is_encoder, open_encoder
 from inglenook.engine.errors import ModelFileError, UnsupportedModelError
-from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder, Purpose, load_encoder
-from inglenook.engine.request import LoadOptions
+from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder, load_encoder
+from inglenook.engine.request import LoadOptions, Purpose
 
 pytestmark = pytest.mark.slow
 
