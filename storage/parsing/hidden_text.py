@@ -13,6 +13,8 @@ from collections.abc import Iterator
 import pypdfium2  # type: ignore[import-untyped]  # it ships no types
 from pypdfium2 import raw
 
+from inglenook.storage.parsing import pdfium_calls as pdfium
+
 _MIN_FONT_SIZE = 1.0
 _MIN_WHITE = 250
 _MAX_DEPTH = 3
@@ -27,70 +29,87 @@ def hidden_objects(page: pypdfium2.PdfPage) -> set[int]:
     white: list[tuple[int, _Box]] = []
     shapes: list[_Box] = []
     has_picture = False
-    for count, item in enumerate(_objects(page.raw)):
+    look = _Look()
+    for count, item in enumerate(_objects(pdfium.address_of(page.raw))):
         if count > _MAX_OBJECTS:
             return set()
-        kind = raw.FPDFPageObj_GetType(item)
+        kind = pdfium.object_type(item)
         if kind == raw.FPDF_PAGEOBJ_TEXT:
-            if raw.FPDFTextObj_GetTextRenderMode(item) == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
-                invisible.add(_address(item))
-            elif _is_white(item):
-                white.append((_address(item), _bounds(item)))
-            elif _is_tiny(item):
-                hidden.add(_address(item))
+            if pdfium.render_mode(item) == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
+                invisible.add(item)
+            elif look.is_white(item):
+                white.append((item, look.bounds(item)))
+            elif look.is_tiny(item):
+                hidden.add(item)
         elif kind == raw.FPDF_PAGEOBJ_IMAGE or kind == raw.FPDF_PAGEOBJ_SHADING:
             has_picture = True
-            shapes.append(_bounds(item))
-        elif kind == raw.FPDF_PAGEOBJ_PATH and not _is_white(item):
-            shapes.append(_bounds(item))
+            shapes.append(look.bounds(item))
+        elif kind == raw.FPDF_PAGEOBJ_PATH and not look.is_white(item):
+            shapes.append(look.bounds(item))
     if not has_picture:
         hidden |= invisible
     return hidden | {address for address, box in white if not any(_overlap(box, shape) for shape in shapes)}
 
 
-def _objects(page: object) -> Iterator[object]:
-    for i in range(raw.FPDFPage_CountObjects(page)):
-        yield from _with_inner(raw.FPDFPage_GetObject(page, i), 1)
+def _objects(page: int) -> Iterator[int]:
+    for i in range(pdfium.count_page_objects(page)):
+        item = pdfium.page_object(page, i)
+        if item:
+            yield item
+            if pdfium.object_type(item) == raw.FPDF_PAGEOBJ_FORM:
+                yield from _inner(item, 1)
 
 
-def _with_inner(item: object, depth: int) -> Iterator[object]:
-    if not item:
+def _inner(form: int, depth: int) -> Iterator[int]:
+    if depth >= _MAX_DEPTH:
         return
-    yield item
-    if depth < _MAX_DEPTH and raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_FORM:
-        for i in range(raw.FPDFFormObj_CountObjects(item)):
-            yield from _with_inner(raw.FPDFFormObj_GetObject(item, i), depth + 1)
+    for i in range(pdfium.count_form_objects(form)):
+        item = pdfium.form_object(form, i)
+        if item:
+            yield item
+            if pdfium.object_type(item) == raw.FPDF_PAGEOBJ_FORM:
+                yield from _inner(item, depth + 1)
 
 
-def _address(item: object) -> int:
-    return ctypes.cast(item, ctypes.c_void_p).value or 0  # type: ignore[arg-type]  # a pointer of ctypes
+class _Look:
+    """Asks PDFium about one object after another, into the same few numbers: a page may have many thousands."""
+
+    def __init__(self) -> None:
+        self._color = (ctypes.c_uint * 4)()
+        self._edges = (ctypes.c_float * 4)()
+        self._size = ctypes.c_float()
+        self._matrix = (ctypes.c_float * 6)()
+        self._to_color = _places(self._color)
+        self._to_edges = _places(self._edges)
+        self._to_size, self._to_matrix = ctypes.addressof(self._size), ctypes.addressof(self._matrix)
+
+    def is_white(self, item: int) -> bool:
+        if not pdfium.fill_color(item, *self._to_color):
+            return False
+        red, green, blue, alpha = self._color
+        return alpha == 0 or (red >= _MIN_WHITE and green >= _MIN_WHITE and blue >= _MIN_WHITE)
+
+    def is_tiny(self, item: int) -> bool:
+        if not pdfium.font_size(item, self._to_size) or not pdfium.object_matrix(item, self._to_matrix):
+            return False
+        a, b, c, d, _, _ = self._matrix
+        if not 0 < self._size.value * math.sqrt(abs(a * d - b * c)) < _MIN_FONT_SIZE:
+            return False
+        left, bottom, right, top = self.bounds(item)
+        # Spaces are often of no size, and hide nothing.
+        return left < right and bottom < top
+
+    def bounds(self, item: int) -> _Box:
+        if not pdfium.object_bounds(item, *self._to_edges):
+            return 0.0, 0.0, 0.0, 0.0
+        left, bottom, right, top = self._edges
+        return left, bottom, right, top
 
 
-def _is_white(item: object) -> bool:
-    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
-    if not raw.FPDFPageObj_GetFillColor(item, red, green, blue, alpha):
-        return False
-    return alpha.value == 0 or min(red.value, green.value, blue.value) >= _MIN_WHITE
-
-
-def _is_tiny(item: object) -> bool:
-    size = ctypes.c_float()
-    matrix = raw.FS_MATRIX()
-    if not raw.FPDFTextObj_GetFontSize(item, size) or not raw.FPDFPageObj_GetMatrix(item, matrix):
-        return False
-    scale = math.sqrt(abs(matrix.a * matrix.d - matrix.b * matrix.c))
-    if not 0 < size.value * scale < _MIN_FONT_SIZE:
-        return False
-    left, bottom, right, top = _bounds(item)
-    # Spaces are often of no size, and hide nothing.
-    return left < right and bottom < top
-
-
-def _bounds(item: object) -> _Box:
-    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-    if not raw.FPDFPageObj_GetBounds(item, left, bottom, right, top):
-        return 0.0, 0.0, 0.0, 0.0
-    return left.value, bottom.value, right.value, top.value
+def _places(array: ctypes.Array[ctypes.c_uint] | ctypes.Array[ctypes.c_float]) -> tuple[int, ...]:
+    """Return the address of each of four numbers of 4 bytes."""
+    start = ctypes.addressof(array)
+    return start, start + 4, start + 8, start + 12
 
 
 def _overlap(one: _Box, other: _Box) -> bool:

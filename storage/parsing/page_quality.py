@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from itertools import pairwise
 
 MIN_LETTERS = 40
@@ -27,8 +28,14 @@ _SAMPLE_CHARS = 8000
 def is_garbled(text: str) -> bool:
     """Return whether a page's text is to be distrusted."""
     sample = text[:_SAMPLE_CHARS]
-    num_letters = sum(map(str.isalpha, sample))
-    strange = sum(unicodedata.category(c) in ("Co", "Cn", "Cc") and c not in "\n\t" for c in sample)
+    # Of each character once: a page has some eighty different ones.
+    counts = Counter(sample)
+    num_letters = sum(count for c, count in counts.items() if c.isalpha())
+    strange = sum(
+        count
+        for c, count in counts.items()
+        if unicodedata.category(c) in ("Co", "Cn", "Cc") and c not in "\n\t"
+    )
     if strange > _MAX_STRANGE * max(1, len(sample)) and strange > MIN_LETTERS // 2:
         return True
     if num_letters < MIN_LETTERS:
@@ -48,7 +55,7 @@ def is_garbled(text: str) -> bool:
     if len(latin) < 8:
         return False
     # Accents are taken off, so that "příští" has its vowels.
-    plain = [unicodedata.normalize("NFKD", word).lower() for word in latin]
+    plain = [(word if word.isascii() else unicodedata.normalize("NFKD", word)).lower() for word in latin]
     vowelless = sum(_VOWEL.search(word) is None for word in plain)
     mixed_case = sum(not (word.isupper() or word[1:].islower()) for word in latin)
     return vowelless > _MAX_VOWELLESS * len(latin) or mixed_case > _MAX_MIXED_CASE * len(latin)

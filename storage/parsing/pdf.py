@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pypdfium2  # type: ignore[import-untyped]  # it ships no types
 from pypdfium2 import raw
 
+from inglenook.storage.parsing import pdfium_calls as pdfium
 from inglenook.storage.parsing.document import ParsedPage, ParsingLimits, Rect
 from inglenook.storage.parsing.errors import (
     DamagedDocumentError,
@@ -120,6 +121,7 @@ class PdfPage:
     def __init__(self, page: pypdfium2.PdfPage, index: int, label: str | None) -> None:
         self._page = page
         self._text_page = page.get_textpage()
+        self._text = pdfium.address_of(self._text_page.raw)
         width, height = page.get_size()
         # A size of 0 or of a galaxy is damage; the text of such a page can still be read.
         self.width, self.height = (side if 0 < side < 1e6 else 612.0 for side in (width, height))
@@ -139,10 +141,14 @@ class PdfPage:
     def rects(self, start: int, end: int) -> tuple[Rect, ...]:
         """Give the rectangles of `text[start:end]`, one for each line, as displayed."""
         raw_start, raw_end = self._content.raw_range(start, end)
-        boxes = map(self._display.rect, self._raw_boxes(raw_start, raw_end - raw_start))
         # Leading spaces were normalised away, so the first character is one that has a direction.
-        angle = raw.FPDFText_GetCharAngle(self._text_page.raw, raw_start)
-        return merge_lines(boxes, is_vertical=self._display.is_vertical(max(0.0, angle)))
+        angle = max(0.0, raw.FPDFText_GetCharAngle(self._text_page.raw, raw_start))
+        # There may be one for each letter, so they are merged on the page itself, and then placed. Which way y runs
+        # is nothing to a merger.
+        boxes = [(left, bottom, right, top) for left, top, right, bottom in
+                 self._raw_boxes(raw_start, raw_end - raw_start)]  # fmt: skip
+        lines = merge_lines(boxes, is_vertical=abs(math.cos(angle)) < abs(math.sin(angle)))
+        return tuple(map(self._display.rect, lines))
 
     def has_picture(self) -> bool:
         """Say whether the page shows any picture, as a scan does."""
@@ -176,37 +182,53 @@ class PdfPage:
             raise DocumentTooLargeError(
                 f"A page of this PDF has {count:,} characters; the limit is {MAX_PAGE_CHARS:,}. Split the document."
             )
-        get_unicode = raw.FPDFText_GetUnicode
-        codes = [get_unicode(handle, position) for position in range(max(0, count))]
-        if any(map(self._is_outside, self._raw_boxes(0, -1))):
-            codes = [
-                32 if any(map(self._is_outside, self._raw_boxes(position, 1))) else code
-                for position, code in enumerate(codes)
-            ]
+        codes = _characters(handle, max(0, count))
+        if self._is_any_outside(0, -1):
+            codes = [32 if self._is_any_outside(position, 1) else code for position, code in enumerate(codes)]
         hidden = hidden_objects(self._page)
         if hidden:
             codes = [self._blanked(position, code, hidden) for position, code in enumerate(codes)]
-        return "".join(chr(code) if code <= 0x10FFFF else "\x00" for code in codes)
+        return "".join([chr(code) if code <= 0x10FFFF else "\x00" for code in codes])
 
     def _blanked(self, position: int, code: int, hidden: set[int]) -> int:
-        item = raw.FPDFText_GetTextObject(self._text_page.raw, position)
-        if not item or ctypes.cast(item, ctypes.c_void_p).value not in hidden:
+        if pdfium.text_object(self._text, position) not in hidden:
             return code
         self.num_hidden_chars += code > 32
         return 32
 
-    def _is_outside(self, box: _Box) -> bool:
+    def _is_any_outside(self, position: int, count: int) -> bool:
         left, top, right, bottom = self._visible
-        return box[2] < left or box[0] > right or box[1] < bottom or box[3] > top
+        return any(
+            box[2] < left or box[0] > right or box[1] < bottom or box[3] > top
+            for box in self._raw_boxes(position, count)
+        )
 
-    def _raw_boxes(self, position: int, count: int) -> Iterator[_Box]:
-        """Yield the boxes of characters in the PDF's own coordinates; PDFium joins those of one text object."""
-        handle = self._text_page.raw
-        left, top, right, bottom = (ctypes.c_double() for _ in range(4))
-        get_rect = raw.FPDFText_GetRect
-        for i in range(raw.FPDFText_CountRects(handle, position, count)):
-            if get_rect(handle, i, left, top, right, bottom):
-                yield left.value, top.value, right.value, bottom.value
+    def _raw_boxes(self, position: int, count: int) -> list[_Box]:
+        """Give the boxes of characters in the PDF's own coordinates; PDFium joins those of one text object."""
+        edges = (ctypes.c_double * 4)()
+        start = ctypes.addressof(edges)
+        text_page, get_rect = self._text, pdfium.text_rect
+        boxes: list[_Box] = []
+        for i in range(raw.FPDFText_CountRects(self._text_page.raw, position, count)):
+            if get_rect(text_page, i, start, start + 8, start + 16, start + 24):
+                boxes.append(tuple(edges))
+        return boxes
+
+
+def _characters(text_page: object, count: int) -> list[int]:
+    """Give the code of each character as PDFium counts them.
+
+    All at once where it leaves none out, which it does with those that have no code: then there are as many as it
+    counts, and none that takes two places.
+    """
+    buffer = (ctypes.c_ushort * (2 * count + 2))()
+    written = raw.FPDFText_GetText(text_page, 0, count, buffer) - 1
+    if written == count:
+        codes = list(buffer[:count])
+        if not any(0xD800 <= code < 0xE000 for code in set(codes)):
+            return codes
+    address = pdfium.address_of(text_page)
+    return [pdfium.text_unicode(address, position) for position in range(count)]
 
 
 class _Display:
@@ -222,17 +244,12 @@ class _Display:
         self._x = ((x1 - x0) / width, (x2 - x0) / height, x0)
         self._y = ((y1 - y0) / width, (y2 - y0) / height, y0)
 
-    def rect(self, box: _Box) -> Rect:
-        """Give a box of the page's own coordinates as displayed."""
+    def rect(self, box: Sequence[float]) -> Rect:
+        """Give a rectangle of the page's own coordinates, by two corners, as displayed."""
         left, top, right, bottom = box
         xs = sorted(self._x[0] * x + self._x[1] * y + self._x[2] for x, y in ((left, top), (right, bottom)))
         ys = sorted(self._y[0] * x + self._y[1] * y + self._y[2] for x, y in ((left, top), (right, bottom)))
         return Rect(round(xs[0], 2), round(ys[0], 2), round(xs[1], 2), round(ys[1], 2))
-
-    def is_vertical(self, angle: float) -> bool:
-        """Say whether text at an angle, in radians on the page itself, runs up or down as displayed."""
-        x, y = math.cos(angle), math.sin(angle)
-        return abs(self._x[0] * x + self._x[1] * y) < abs(self._y[0] * x + self._y[1] * y)
 
     def visible(self) -> _Box:
         """Give what is displayed, in the page's own coordinates."""
