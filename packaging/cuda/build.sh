@@ -47,7 +47,7 @@ cat >"$folder/DEBIAN/control" <<CONTROL
 Package: inglenook-cuda
 Version: $version
 Architecture: amd64
-Maintainer: The Inglenook developers <inglenook@localhost>
+Maintainer: The Inglenook developers <maintainers@inglenook.invalid>
 Depends: inglenook (= $version)
 Recommends: nvidia-driver | nvidia-driver-580 | libcuda1
 Section: contrib/utils

@@ -1,10 +1,10 @@
 """The bill of what is in the installed tree: licence texts, and a CycloneDX 1.6 list with versions, hashes and licences.
 
-    bill.py TREE --lock FILE --debian FOLDER
+    bill.py TREE --lock FILE --debian FOLDER --texts FOLDER
 
-Writes `TREE/share/licences/NAME/...` and `TREE/share/SBOM.cdx.json`. FOLDER holds `PACKAGE.copyright` and
-`PACKAGE.version` of the Debian packages that `bundled.toml` names. Stops when anything has no licence text: a package
-that is not whole must not be built. The same tree gives the same bytes.
+Writes `TREE/share/licences/NAME/...` and `TREE/share/SBOM.cdx.json`. The Debian folder holds `PACKAGE.copyright` and
+`PACKAGE.version` of the packages that `bundled.toml` names, the other one what `texts.lock` brings. Stops when anything
+has no licence text: a package that is not whole must not be built. The same tree gives the same bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
+from crates import NOTICES, Crate, crates_of
+
 HERE = Path(__file__).parent
 COMMON = Path("/usr/share/common-licenses")
 
@@ -38,6 +40,16 @@ class Component:
     sha256: str = ""
     texts: list[Path] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    crates: list[Crate] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where licence texts are found: the tree itself, copyright files of Debian packages, wheels that are only texts."""
+
+    tree: Path
+    debian: Path
+    texts: Path
 
 
 def main() -> None:
@@ -46,8 +58,10 @@ def main() -> None:
     parser.add_argument("tree", type=Path)
     parser.add_argument("--lock", type=Path, required=True)
     parser.add_argument("--debian", type=Path, required=True)
+    parser.add_argument("--texts", type=Path, required=True)
     options = parser.parse_args()
     tree: Path = options.tree.resolve()
+    sources = Sources(tree, options.debian, options.texts)
     table = tomllib.loads((HERE / "bundled.toml").read_text(encoding="utf-8"))
     (site,) = tree.glob("python/lib/python3.*/dist-packages")
     wheels = {d.name.lower(): d for d in distributions(path=[str(site)])}
@@ -55,13 +69,10 @@ def main() -> None:
         re.findall(r"^([\w.-]+)==\S+ \\\n\s+--hash=sha256:([0-9a-f]{64})", options.lock.read_text(), re.M)
     )
     hashes = {_key(name): digest for name, digest in hashes.items()}
-    components = [
-        _wheel(d, table, hashes.get(_key(d.name), ""), tree, options.debian)
-        for _, d in sorted(wheels.items())
-    ]
+    components = [_wheel(d, table, hashes.get(_key(d.name), ""), sources) for _, d in sorted(wheels.items())]
     versions = {_key(component.name): component.version for component in components}
     for entry in table["component"]:
-        components.append(_bundled(entry, tree, options.debian, versions))
+        components.append(_bundled(entry, sources, versions))
     without = [component.name for component in components if not component.texts]
     if without:
         raise SystemExit(f"no licence text: {', '.join(without)}; add it to bundled.toml")
@@ -73,9 +84,7 @@ def main() -> None:
     print(f"licence texts and SBOM of {len(components)} components")
 
 
-def _wheel(
-    distribution: Distribution, table: dict[str, Any], digest: str, tree: Path, debian: Path
-) -> Component:
+def _wheel(distribution: Distribution, table: dict[str, Any], digest: str, sources: Sources) -> Component:
     name = distribution.name
     metadata = distribution.metadata
     licence = (
@@ -93,18 +102,25 @@ def _wheel(
         for path in info.rglob("*")
         if path.is_file() and re.search(r"licen[cs]e|copying|notice", path.relative_to(info).as_posix(), re.I)
     )
-    texts += _texts(table["texts"].get(name, []), tree, debian)
-    purl = f"pkg:pypi/{name.lower()}@{distribution.version}"
-    return Component(name, distribution.version, licence, purl, digest, list(dict.fromkeys(texts)))
+    texts += _texts(table["texts"].get(name, []), sources)
+    return Component(
+        name,
+        distribution.version,
+        licence,
+        purl=f"pkg:pypi/{name.lower()}@{distribution.version}",
+        sha256=digest,
+        texts=list(dict.fromkeys(texts)),
+        crates=crates_of(info, name),
+    )
 
 
-def _bundled(entry: dict[str, Any], tree: Path, debian: Path, versions: dict[str, str]) -> Component:
-    files = sorted(tree.glob(entry["files"]))
+def _bundled(entry: dict[str, Any], sources: Sources, versions: dict[str, str]) -> Component:
+    files = sorted(sources.tree.glob(entry["files"]))
     if not files:
         raise SystemExit(f"bundled.toml: {entry['name']} is not in the tree (any more): {entry['files']}")
     kind, _, what = entry["version"].partition(":")
     if kind == "debian":
-        version = (debian / f"{what}.version").read_text().strip()
+        version = (sources.debian / f"{what}.version").read_text().strip()
     elif kind == "wheel":
         version = f"as in {what} {versions[_key(what)]}" if entry["name"] != "Qt" else versions[_key(what)]
     elif kind == "file":
@@ -117,23 +133,27 @@ def _bundled(entry: dict[str, Any], tree: Path, debian: Path, versions: dict[str
         version,
         entry["licence"],
         sha256=hashlib.sha256(files[0].read_bytes()).hexdigest(),
-        texts=_texts(entry["texts"], tree, debian),
-        files=[path.relative_to(tree).as_posix() for path in files],
+        texts=_texts(entry["texts"], sources),
+        files=[path.relative_to(sources.tree).as_posix() for path in files],
     )
 
 
-def _texts(sources: list[str], tree: Path, debian: Path) -> list[Path]:
+def _texts(wanted: list[str], sources: Sources) -> list[Path]:
     texts: list[Path] = []
-    for source in sources:
-        kind, _, name = source.partition("/")
+    for text in wanted:
+        kind, _, name = text.partition("/")
         if kind == "common":
             found = [COMMON / name]
         elif kind == "debian":
-            found = [debian / f"{name}.copyright"]
+            found = [sources.debian / f"{name}.copyright"]
+        elif kind == "notices":
+            found = [NOTICES / name]
+        elif kind == "texts":
+            found = sorted(path for path in sources.texts.glob(name) if path.is_file())
         else:
-            found = sorted(path for path in tree.glob(source) if path.is_file())
+            found = sorted(path for path in sources.tree.glob(text) if path.is_file())
         if not found or not all(path.is_file() for path in found):
-            raise SystemExit(f"bundled.toml: the licence text {source} is not there")
+            raise SystemExit(f"bundled.toml: the licence text {text} is not there")
         texts += found
     return texts
 
@@ -170,6 +190,8 @@ def _cyclonedx(components: list[Component], version: str) -> dict[str, Any]:
             item["purl"] = component.purl
         if component.sha256:
             item["hashes"] = [{"alg": "SHA-256", "content": component.sha256}]
+        if component.crates:
+            item["components"] = [_crate(crate) for crate in component.crates]
         if component.files:
             item["evidence"] = {"occurrences": [{"location": name} for name in component.files]}
         listed.append(item)
@@ -196,6 +218,20 @@ def _cyclonedx(components: list[Component], version: str) -> dict[str, Any]:
             {"ref": f"inglenook@{version}", "dependsOn": [item["bom-ref"] for item in listed]},
         ],
     }
+
+
+def _crate(crate: Crate) -> dict[str, Any]:
+    item: dict[str, Any] = {
+        "type": "library",
+        "bom-ref": crate.purl,
+        "name": crate.name,
+        "version": crate.version,
+        "licenses": [_licence(crate.chosen)],
+        "purl": crate.purl,
+    }
+    if crate.sha256:
+        item["hashes"] = [{"alg": "SHA-256", "content": crate.sha256}]
+    return item
 
 
 def _licence(text: str) -> dict[str, Any]:

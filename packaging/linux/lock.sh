@@ -21,8 +21,9 @@ git -C ../.. archive HEAD | tar -x -C "$work/source"
 import json
 import sys
 
-# What dependencies name and the program never imports: an installer of packages, and a compiler's helper.
-LEFT_OUT = {"inglenook", "pip", "setuptools"}
+# What dependencies name and the program never imports: an installer of packages, a compiler's helper, and the hub's
+# other transport, which engine/fetch_worker.py turns off.
+LEFT_OUT = {"inglenook", "pip", "setuptools", "hf-xet", "hf_xet"}
 
 report = json.load(open(sys.argv[1], encoding="utf-8"))
 print("# Written by packaging/linux/lock.sh; not by hand. For CPython 3.11 on x86_64 Linux.")

@@ -38,7 +38,7 @@ cat >"$contents/Info.plist" <<PLIST
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0"><dict>
   <key>CFBundleName</key><string>Inglenook</string>
-  <key>CFBundleIdentifier</key><string>local.inglenook</string>
+  <key>CFBundleIdentifier</key><string>alt.inglenook</string>
   <key>CFBundleExecutable</key><string>inglenook</string>
   <key>CFBundleShortVersionString</key><string>$version</string>
   <key>CFBundleVersion</key><string>$version</string>

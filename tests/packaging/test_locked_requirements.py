@@ -36,5 +36,5 @@ def test_each_locked_package_has_one_hash_and_no_place_on_the_network() -> None:
     assert "://" not in LOCK
 
 
-def test_no_installer_of_packages_and_no_gpu_compiler_is_locked() -> None:
-    assert not {"pip", "setuptools", "triton"} & LOCKED.keys()
+def test_no_installer_of_packages_no_gpu_compiler_and_no_unused_transport_is_locked() -> None:
+    assert not {"pip", "setuptools", "triton", "hf-xet"} & LOCKED.keys()
