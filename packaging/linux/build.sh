@@ -212,5 +212,6 @@ stage
 ! wants deb || make_deb
 ! wants models || make_models
 ! wants run || make_run
+cp "$here/verify.sh" "$output/"
 (cd "$output" && sha256sum -- SBOM.cdx.json *_"$version"_*.deb *-"$version"-*.run 2>/dev/null >SHA256SUMS || true)
 say "all in $output"

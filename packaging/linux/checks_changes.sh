@@ -64,7 +64,7 @@ p10_remove() {
     local out before
     before=$(facts)
     [[ $before == *'"replies": 2'* && $before == *'"documents": 1'* ]] || return
-    out=$(as_root dpkg --purge inglenook inglenook-models 2>&1) || { echo "$out"; return 1; }
+    out=$(as_root sh -c "$(readme 'sudo dpkg --purge')" 2>&1) || { echo "$out"; return 1; }
     echo "$out"
     [[ ! -e $debian/opt/inglenook && ! -e $debian/usr/bin/inglenook && ! -e $debian/usr/share/inglenook ]] || return
     [[ -s $debian$data/history.db && $out == *"$data"* ]] || return
@@ -90,7 +90,8 @@ p11_interrupted() {
 
 p13_run() {
     later || return
-    local run=/repo/$(cd "$built" && ls *.run) home=/home/ann opt=/home/ann/.local/opt/inglenook
+    local run=/repo/$(cd "$built" && ls *.run) home=/home/ann opt=/home/ann/.local/opt/inglenook install
+    install="cd /repo && $(readme 'sh inglenook')" || return
     as_root sh -c 'dpkg -r inglenook' || return
     ann sh "$run" --check || return
     cp "$built"/*.run "$debian/repo/damaged"
@@ -99,13 +100,13 @@ p13_run() {
     rm -rf "$debian"/tmp/selfgz*  # named after the process, which here is always the first one
     [[ ! -e $debian$opt ]] || return
     rm "$debian/repo/damaged"
-    ann sh "$run" || return
+    ann sh -c "$install" || return
     ann "$home/.local/bin/inglenook" ask "What is the capital of France?" --temperature 0 --max-tokens 24 || return
     desktop-file-validate "$debian$home/.local/share/applications/inglenook.desktop" || return
     rm -rf "$debian"/tmp/selfgz*
-    ann sh "$run" || return
+    ann sh -c "$install" || return
     ann "$home/.local/bin/inglenook" --version || return
-    ann "$opt/uninstall" || return
+    ann sh -c "$(readme '~/.local/opt')" || return
     [[ ! -e $debian$opt && ! -e $debian$home/.local/bin/inglenook && -s $debian$data/history.db ]] || return
     as_root sh -c 'dpkg -i /repo/inglenook_*.deb' || return
     seen="installs, updates in place, refuses a damaged file, uninstalls, all without root"

@@ -2,7 +2,10 @@
 # Checks of test.sh that use the program as a person does: installed without a network, in its window.
 
 p02_installs_offline() {
-    as_root sh -c 'dpkg -i /repo/closure/*.deb && dpkg -i /repo/inglenook*.deb' || return
+    local line
+    for line in 'sh verify.sh' 'sudo dpkg -i closure' 'sudo dpkg -i inglenook'; do
+        line=$(readme "$line") && echo "$line" && as_root sh -c "cd /repo && $line" || return
+    done
     seen="$(ls "$work/closure" | wc -l) packages it depends on, $(du -sh "$debian/opt/inglenook" | cut -f1) installed"
 }
 

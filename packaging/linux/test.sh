@@ -98,6 +98,12 @@ ann() { as 1000:1000 "${clean[@]}" HOME=/home/ann "$@"; }
 as_root() { as 0:0 "${clean[@]}" HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
 ask=(inglenook ask "What is the capital of France?" --temperature 0 --max-tokens 24)
 
+# readme PATTERN: the command in the README's section "Install" that matches, as root is there already.
+readme() {
+    awk '/^## /{inside = $0 == "## Install"} inside' "$root/packaging/README.md" | grep -m 1 -E "^$1" |
+        sed -E 's/ {2,}# .*//; s/ # .*//; s/^sudo //' | grep . || { echo "packaging/README.md has no line $1" >&2; return 1; }
+}
+
 commit=$(git -C "$root" rev-parse HEAD)
 build() {  # build FOLDER WORK OUTPUT: from a fresh clone in FOLDER
     local options=(--level "$level") status
@@ -120,7 +126,7 @@ make_root() {  # a minimal Debian with a user
 furnish_root() {  # our packages, and those that they depend on
     rm -rf "$debian/repo"
     mkdir -p "$debian/repo" "$work/closure"
-    find "$built" -maxdepth 1 \( -name '*.deb' -o -name '*.run' \) -exec cp {} "$debian/repo/" \;
+    find "$built" -maxdepth 1 -type f -exec cp {} "$debian/repo/" \;
     if [[ -z $(ls "$work/closure") ]]; then
         cp /etc/resolv.conf "$debian/etc/" 2>/dev/null
         mkdir -p "$debian/etc/ssl/certs" && cp /etc/ssl/certs/ca-certificates.crt "$debian/etc/ssl/certs/" 2>/dev/null
@@ -128,9 +134,10 @@ furnish_root() {  # our packages, and those that they depend on
         rm -f "$debian"/etc/apt/apt.conf.d/docker-*
         # The one step with a network: what an offline user brings along on a stick.
         unshare --mount bash -c 'mount --rbind /dev "$1/dev"; mount -t proc proc "$1/proc"
-            chroot "$1" sh -ec "apt-get update -qq; apt-get install -qq -y --download-only --no-install-recommends /repo/inglenook_*.deb xz-utils"' \
-            - "$debian" || return
-        mv "$debian"/var/cache/apt/archives/*.deb "$work/closure/"
+            chroot "$1" sh -ec "apt-get update -qq; cd /repo; $2; $3"' - "$debian" "$(readme 'mkdir -p closure')" \
+            "$(readme 'sudo apt-get install --download-only' | sed 's/ install / install -qq -y /')" || return
+        rm -rf "$debian/repo/closure/partial" "$debian/repo/closure/lock"
+        mv "$debian"/repo/closure/*.deb "$work/closure/"
         rm -f "$work"/closure/inglenook*
     fi
     cp -r "$work/closure" "$here/acceptance" "$debian/repo/"
