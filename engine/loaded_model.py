@@ -101,6 +101,7 @@ def load_model(
         kv_bytes=num_blocks * sum(group.block_bytes for group in groups),
         load_s=time.perf_counter() - started,
         notices=notices,
+        reasoning=tokenizer.reasoning,
     )
     step_tokens = options.max_step_tokens or backend.step_tokens(spec)
     # One namespace a loaded model is enough: its pools are its own and go with it.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from inglenook.engine.errors import InvalidRequestError
+from inglenook.engine.tokenizer.reasoning import ReasoningTags
 
 FinishReason = Literal["stop", "length", "cancelled", "error"]
 Purpose = Literal["plain", "query", "document"]
@@ -269,7 +270,10 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A model stands in its slot. Sizes in bytes; `notices` are sentences for the user (a shortened context, say)."""
+    """A model stands in its slot. Sizes in bytes; `notices` are sentences for the user (a shortened context, say).
+
+    `reasoning` has the tags between which the model writes its reasoning, for who folds it; None: it writes none.
+    """
 
     slot: str
     name: str
@@ -281,6 +285,7 @@ class Loaded:
     kv_bytes: int
     load_s: float
     notices: tuple[str, ...] = ()
+    reasoning: ReasoningTags | None = None
 
 
 @dataclass(frozen=True, slots=True)

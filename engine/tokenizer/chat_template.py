@@ -3,7 +3,8 @@
 The text is what the template makes of the plain messages, byte for byte. Which characters are whose is found by
 rendering once more with the contents disguised: each character that control tokens are made of is exchanged for a
 private-use character, and marks stand around each content. If taking the disguise off gives the plain text, then
-the disguised characters are exactly those that came from contents.
+the disguised characters are exactly those that came from contents. A template that refuses a chat is asked again with
+what `chat_repairs.py` makes of it.
 
 A template that looks into contents may render them differently in disguise. Then weaker disguises are tried: no marks;
 only the first and last characters of control tokens; and in replies, nothing of words like `</think>` that the
@@ -13,20 +14,23 @@ contents. If even these differ, the prompt is refused: no path lets a content ma
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from inglenook.engine.errors import TemplateError
 from inglenook.engine.tokenizer.added_tokens import AddedToken, shield
+from inglenook.engine.tokenizer.chat_repairs import Messages, chat_repairs
 from inglenook.engine.tokenizer.template_process import TemplateProcess
 from inglenook.engine.tokenizer.template_worker import Rendered
 
 MAX_TEMPLATE_BYTES = 64 << 10  # the longest real ones have about 20 KB
 _PRIVATE_USE = range(0xF0000, 0xFFFFE)
-_SYSTEM_FOLDED = "This model's chat template has no place for a system message; its text was put before the first question."
 
-Messages = list[dict[str, str]]
+
+class _RefusedError(TemplateError):
+    """The template raised an error of its own, or has no place for the system message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +84,32 @@ class ChatTemplate:
                 "Ask with a raw prompt, or use another model."
             )
         messages = [{"role": m["role"], "content": well_formed(m["content"])} for m in messages]
-        has_system = messages[0]["role"] == "system" and messages[0]["content"].strip() != ""
+        try:
+            return self._render(messages)
+        except _RefusedError as refusal:
+            for chat, notices in chat_repairs(messages):
+                with contextlib.suppress(_RefusedError):
+                    rendered = self._render(chat)
+                    # Folding a system message into the question after it moves the others up by one.
+                    moved = len(messages) - len(chat)
+                    is_plain = len(rendered.cores) == len(chat) and chat[1:] == messages[moved + 1 :]
+                    cores = ((0, 0),) * moved + rendered.cores if is_plain and moved >= 0 else ()
+                    return RenderedChat(rendered.text, rendered.shielded, notices, cores)
+            raise TemplateError(str(refusal)) from None
+
+    def _render(self, messages: Messages) -> RenderedChat:
+        """Render a chat as it is."""
         disguise = _Disguise(messages, self._source, self._signs | self._edges)
         plain, marked = self._renders(messages, [messages, disguise.marked()])
         if plain.text is None:
-            if has_system and plain.refused:
-                return self._render_folded(messages)
             raise _unusable(plain)
         restored = disguise.restore(marked.text)
         if restored is not None and restored.text == plain.text:
-            if has_system and not restored.has_first and messages[0]["content"].strip() not in plain.text:
-                return self._render_folded(messages)
+            absent = (m["role"] == "system" and m["content"].strip() not in plain.text for m in messages)
+            if any(absent if not restored.has_first else list(absent)[1:]):
+                raise _RefusedError("This model's chat template leaves out the system message.")
             return restored
         return self._render_inspecting(messages, plain.text, disguise)
-
-    def _render_folded(self, messages: Messages) -> RenderedChat:
-        """Render with the system message's text before the first user message's."""
-        system, *rest = messages
-        if rest and rest[0]["role"] == "user":
-            content = f"{system['content'].strip()}\n\n{rest[0]['content']}"
-            rest = [{"role": "user", "content": content}, *rest[1:]]
-        else:
-            rest = [{"role": "user", "content": system["content"]}, *rest]
-        rendered = self.render(rest)
-        return RenderedChat(rendered.text, rendered.shielded, (_SYSTEM_FOLDED, *rendered.notices))
 
     def _render_inspecting(self, messages: Messages, plain: str, disguise: _Disguise) -> RenderedChat:
         """Find whose characters are whose where marks change what the template does."""
@@ -249,7 +255,7 @@ def _free_characters(taken: set[str]) -> Iterator[str]:
 
 def _unusable(rendered: Rendered) -> TemplateError:
     if rendered.refused:
-        return TemplateError(f"This model's chat template refuses the messages: {rendered.problem}")
+        return _RefusedError(f"This model's chat template refuses the messages: {rendered.problem}")
     return TemplateError(
         f"This model's chat template is not usable: {rendered.problem}. Ask with a raw prompt, or use another model."
     )

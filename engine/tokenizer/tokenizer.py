@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from inglenook.engine.errors import InvalidRequestError, TemplateError
+from inglenook.engine.errors import EngineError, InvalidRequestError, TemplateError
 from inglenook.engine.tokenizer.added_tokens import shield
 from inglenook.engine.tokenizer.chat_template import ChatTemplate, RenderedChat, well_formed
 from inglenook.engine.tokenizer.detokenizer import Detokenizer
 from inglenook.engine.tokenizer.folder_vocabulary import vocabulary_from_folder
 from inglenook.engine.tokenizer.gguf_vocabulary import vocabulary_from_gguf
+from inglenook.engine.tokenizer.reasoning import ReasoningTags, find_reasoning, opens_reasoning
 from inglenook.engine.tokenizer.template_process import TemplateProcess
 from inglenook.engine.tokenizer.vocabulary import Vocabulary, rust_guard
 
@@ -51,6 +52,12 @@ class Tokenizer:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._templates = TemplateProcess()
+        source = "".join(vocabulary.templates.values())
+        added = {token.content: token for token in vocabulary.added.tokens}
+        self._tags = find_reasoning(source, added)
+        # Control tokens have no text; but those around reasoning must be seen by who wants to fold it.
+        tags = (self._tags.begin, self._tags.end) if self._tags is not None else ()
+        self._tag_bytes = {added[tag].id: tag.encode() for tag in tags if tag in added and added[tag].special}
 
     @classmethod
     def from_gguf(cls, metadata: Mapping[str, Any]) -> Tokenizer:
@@ -99,6 +106,18 @@ class Tokenizer:
         """Whether every prompt must begin with BOS."""
         return self._vocabulary.add_bos and self._vocabulary.bos_id is not None
 
+    @functools.cached_property
+    def reasoning(self) -> ReasoningTags | None:
+        """The tags between which this model writes its reasoning, or None; may render a chat to find out."""
+        tags = self._tags
+        if tags is None:
+            return None
+        try:
+            prompt = self.encode_chat([{"role": "user", "content": "x"}])
+        except EngineError:
+            return tags
+        return replace(tags, is_open=opens_reasoning(tags, prompt.text))
+
     def control_tokens_in(self, text: str) -> list[int]:
         """The ids of the added tokens in a text that is all a template's."""
         return self._added_ids(text)
@@ -108,7 +127,12 @@ class Tokenizer:
         return token_id in self._vocabulary.control_ids
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes a token adds to a text; none for control tokens and for ids that stand for nothing."""
+        """The bytes a token adds to a text; none for control tokens and for ids that stand for nothing.
+
+        The tags around reasoning have theirs, even where they are control tokens.
+        """
+        if token_id in self._tag_bytes:
+            return self._tag_bytes[token_id]
         pieces = self._vocabulary.pieces
         return pieces[token_id] if 0 <= token_id < len(pieces) else b""
 
