@@ -12,14 +12,14 @@ p02_installs_offline() {
 # Where nothing can be installed: the packages unpacked beside, and run from there.
 unpack_here() {
     debian=$work/unpacked
-    rm -rf "$debian" "$work/home"
-    mkdir -p "$debian" "$work/home"
+    rm -rf "$debian" "$work/person"
+    mkdir -p "$debian" "$work/person"
     local file
     for file in "$built"/*.deb; do dpkg-deb -x "$file" "$debian"; done
     python=$debian$python
-    data=$work/home/.local/share/inglenook
+    data=$work/person/.local/share/inglenook
     ann() {
-        env -i PATH="$debian/opt/inglenook/bin:/usr/bin:/bin" HOME="$work/home" XDG_DATA_DIRS="$debian/usr/share" "$@"
+        env -i PATH="$debian/opt/inglenook/bin:/usr/bin:/bin" HOME="$work/person" XDG_DATA_DIRS="$debian/usr/share" "$@"
     }
     facts() { ann "$python" -I "$here/acceptance/history_facts.py" "$data/history.db"; }
 }
