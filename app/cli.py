@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import io
 import logging
 import os
@@ -18,15 +19,19 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from inglenook.app.ask_command import add_ask
-from inglenook.app.bench_command import add_bench
 from inglenook.app.command_name import command_name, with_command
-from inglenook.app.doctor_command import add_doctor
-from inglenook.app.documents_command import add_documents
 from inglenook.app.errors import AppError, UsageError
-from inglenook.app.models_command import add_models
 from inglenook.app.terminal import one_line
 from inglenook.engine.errors import ContextLengthError, EngineError, InvalidRequestError
+
+# Each is imported when it is meant: the window and a quick command wait for no other's modules.
+COMMANDS = {
+    "ask": ("inglenook.app.ask_command", "add_ask"),
+    "models": ("inglenook.app.models_command", "add_models"),
+    "documents": ("inglenook.app.documents_command", "add_documents"),
+    "doctor": ("inglenook.app.doctor_command", "add_doctor"),
+    "bench": ("inglenook.app.bench_command", "add_bench"),
+}
 
 _FAILED, _USAGE, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 1, 2, 130, 141, 143
 # Names of the engine's parameters as the options that set them.
@@ -79,14 +84,21 @@ def run(arguments: Sequence[str]) -> int:
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     try:
-        return build_parser().parse_args(arguments)
+        return build_parser(_meant(arguments)).parse_args(arguments)
     except SystemExit:  # after help or the version, which nobody may read
         sys.stdout.flush()
         raise
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Make the parser of the whole command line."""
+def _meant(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the names of the commands whose options have to be known to read these arguments."""
+    if not arguments:
+        return ()
+    return (arguments[0],) if arguments[0] in COMMANDS else tuple(COMMANDS)
+
+
+def build_parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """Make the parser of the command line, with the commands of these names."""
     parser: argparse.ArgumentParser = _Parser(
         prog=command_name(),
         description="Private local inference: a language model and your documents, on your own computer. "
@@ -96,11 +108,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=_open_window)
     parser.add_argument("--version", action="version", version=f"inglenook {version('inglenook')}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    add_ask(commands)
-    add_models(commands)
-    add_documents(commands)
-    add_doctor(commands)
-    add_bench(commands)
+    for name in names:
+        module, function = COMMANDS[name]
+        getattr(importlib.import_module(module), function)(commands)
     return parser
 
 

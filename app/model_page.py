@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -87,6 +88,9 @@ class ModelPage(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._cards: dict[str, _Card] = {}
+        self._waiting: list[ModelCard] | None = None
+        self._making = QTimer(self, interval=0)
+        self._making.timeout.connect(self._make_next)
         self.setObjectName("page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr("Models"))
@@ -134,8 +138,33 @@ class ModelPage(QWidget):
         self._restyle()
 
     def set_cards(self, cards: Iterable[ModelCard]) -> None:
-        """Show these models; widgets of models that stay are kept, with their focus."""
-        cards = list(cards)
+        """Show these models; widgets of models that stay are kept, with their focus.
+
+        While the page is out of sight, what is new is made a card at a time, so that the event loop stays quick.
+        """
+        self._waiting = list(cards)
+        if self.isVisible():
+            self._show_cards()
+        elif not self._making.isActive():
+            self._making.start()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        self._show_cards()
+        super().showEvent(event)
+
+    def _make_next(self) -> None:
+        """Make one card that is missing; once none is, show them all."""
+        missing = next((card.name for card in self._waiting or () if card.name not in self._cards), None)
+        if missing is None:
+            self._show_cards()
+        else:
+            self._new_card(missing)
+
+    def _show_cards(self) -> None:
+        self._making.stop()
+        if self._waiting is None:
+            return
+        cards, self._waiting = self._waiting, None
         names = {card.name for card in cards}
         for name in [name for name in self._cards if name not in names]:
             self._cards.pop(name).deleteLater()
@@ -162,6 +191,7 @@ class ModelPage(QWidget):
 
     def card(self, name: str) -> _Card:
         """The widget of a model. Raises: KeyError if there is none."""
+        self._show_cards()
         return self._cards[name]
 
     def _new_card(self, name: str) -> _Card:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
 
     from inglenook.app.application import Application
+    from inglenook.app.background_import import BackgroundImport
     from inglenook.app.main_window import MainWindow
     from inglenook.app.window_join import WindowJoin
 
@@ -35,6 +36,14 @@ logger = logging.getLogger(__name__)
 STATE_FILE = "window.json"
 _LONGEST_STATE = 65_536
 _PAINT_PATIENCE_MS = 500
+# The heavy ones first; the last two bring all that is behind the window.
+_BEHIND_THE_WINDOW = (
+    "msgspec",
+    "numpy",
+    "inglenook.engine.client",
+    "inglenook.app.application",
+    "inglenook.app.window_join",
+)
 
 
 def run_window() -> int:
@@ -80,6 +89,7 @@ class _Session:
         from inglenook.app.theme import Scheme, Theme
 
         self._qt, self._folders, self._instance = qt, folders, instance
+        self._import: BackgroundImport | None = None
         self._application: Application | None = None
         self._join: WindowJoin | None = None
         qt.setApplicationName("inglenook")
@@ -100,10 +110,9 @@ class _Session:
         self._window.chat.composer.set_unavailable(self._window.tr("Starting…"))
         self._signals = _listen_for_signals(self._window)
         self._started_s = started_s
-        self._is_filled = False
-        self._window.painted.connect(self._fill)
+        self._window.painted.connect(self._prepare)
         # A window that starts minimised is not painted.
-        QTimer.singleShot(_PAINT_PATIENCE_MS, self._window, self._fill)
+        QTimer.singleShot(_PAINT_PATIENCE_MS, self._window, self._prepare)
         self._window.show()
 
     def run(self) -> int:
@@ -115,15 +124,26 @@ class _Session:
         finally:
             sys.excepthook = previous
             write_state(self._folders.config, self._window.save_state())
+            if self._import is not None:
+                self._import.close()
             if self._application is not None:
                 self._application.close()
 
+    def _prepare(self) -> None:
+        """Import what is behind the window, once; the window answers meanwhile."""
+        if self._import is not None:
+            return
+        logger.info("the window stood after %.3f s", time.perf_counter() - self._started_s)
+        from inglenook.app.background_import import BackgroundImport
+
+        self._import = BackgroundImport(_BEHIND_THE_WINDOW, self._window)
+        self._import.finished.connect(self._fill)
+        self._import.start()
+
     def _fill(self) -> None:
         """Make what is behind the window."""
-        if self._is_filled:
-            return
-        self._is_filled = True
-        logger.info("the window stood after %.3f s", time.perf_counter() - self._started_s)
+        assert self._import is not None
+        self._import.check()
         from inglenook.app.application import Application
         from inglenook.app.window_join import WindowJoin
 

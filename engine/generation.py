@@ -6,6 +6,8 @@ completion ends. It does not know models, schedulers or blocks beyond its own `S
 
 from __future__ import annotations
 
+import time
+
 import torch
 
 from inglenook.engine.logprobs import token_logprob
@@ -99,4 +101,4 @@ class Generation:
     def _piece(self, text: str) -> TokenText:
         ids, self._unsent_ids = tuple(self._unsent_ids), []
         logprobs, self._unsent_logprobs = tuple(self._unsent_logprobs), []
-        return TokenText(text, ids, self.sequence.choice, logprobs)
+        return TokenText(text, ids, self.sequence.choice, logprobs, time.monotonic())

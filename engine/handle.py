@@ -139,4 +139,5 @@ def _joined(pieces: list[TokenText], choice: int) -> TokenText:
         tuple(token_id for piece in mine for token_id in piece.token_ids),
         choice,
         tuple(logprob for piece in mine for logprob in piece.logprobs),
+        mine[0].made_s if mine else 0.0,
     )

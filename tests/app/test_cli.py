@@ -143,3 +143,26 @@ def test_a_file_name_that_is_not_utf8_is_one_sentence(
         err = capfd.readouterr().err
         assert err.count("\n") == 1
         assert r"bad\udcff.gguf" in err
+
+
+def test_the_window_s_start_imports_no_command_and_a_command_no_other() -> None:
+    """`sys.modules`, since -X importtime does not see what importlib is asked for."""
+    script = (
+        "import sys\n"
+        "from inglenook.app import cli, window_start\n"
+        "cli.build_parser(cli._meant(sys.argv[1:]))\n"
+        "print(*sys.modules)\n"
+    )
+
+    def imported(*arguments: str) -> set[str]:
+        command = [sys.executable, "-c", script, *arguments]
+        return set(
+            subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode().split()
+        )
+
+    window, models = imported(), imported("models", "list")
+
+    commands = {module for module, _ in cli.COMMANDS.values()}
+    assert "inglenook.app.cli" in window
+    assert not window & (commands | {"numpy", "msgspec", "sqlcipher3", "inglenook.storage.database"})
+    assert models & commands == {"inglenook.app.models_command"}

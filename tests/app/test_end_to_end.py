@@ -177,8 +177,6 @@ from inglenook.app import window_start
 
 class Session(window_start._Session):
     def _fill(self):
-        if self._is_filled:
-            return
         super()._fill()
         ask = lambda: self._window.chat.composer.send_requested.emit("Write a long story about a lighthouse.")
         answering = self._application.answering
