@@ -92,7 +92,7 @@ make_wheel() {
     git -C "$root" archive HEAD | tar -x -C "$work/source"
     printf '[build_ext]\nparallel = %d\n' "$(nproc)" >"$work/parallel.cfg"
     # Optional extension modules that fail are left out without a word, so stage.py looks whether they are there.
-    (cd "$work/source" && DIST_EXTRA_CONFIG=$work/parallel.cfg CFLAGS="-ffile-prefix-map=$work/source=." "$work/venv/bin/pip" wheel -q --no-deps \
+    (cd "$work/source" && DIST_EXTRA_CONFIG=$work/parallel.cfg CFLAGS="-g0 -ffile-prefix-map=$work/source=." "$work/venv/bin/pip" wheel -q --no-deps \
         --no-build-isolation --no-cache-dir -w "$work/wheels" .) >"$work/wheel.log" 2>&1 || { cat "$work/wheel.log" >&2; exit 1; }
     version=$(basename "$work"/wheels/inglenook-*.whl | cut -d- -f2)
 }

@@ -7,6 +7,8 @@ p04_libraries() {
         LD_TRACE_LOADED_OBJECTS=1 /lib64/ld-linux-x86-64.so.2 "$file" 2>/dev/null | grep -H --label="$file" "not found"
     done')
     [[ -z $missing ]] || { echo "$missing"; return 1; }
+    # What only a download needs, and no other check here can load: one that needs a network.
+    ann "$python" -I -c 'from huggingface_hub import HfApi; from huggingface_hub.file_download import http_get' || return
     seen="$(find "$debian/opt/inglenook" -name '*.so*' -type f | wc -l) libraries have all that they need"
 }
 
@@ -118,8 +120,12 @@ for name, version in re.findall(r"^([\w.-]+)==(\S+)", lock, re.M):
     assert component["version"] == version, component
     assert component["licenses"], component
     assert component["hashes"], component
-for name in ("cpython", "qt", "icu", "openblas", "libgomp", "pdfium and its libraries"):
+for name in ("cpython", "qt", "icu", "openblas", "libgomp", "pdfium and its libraries", "onemkl", "libyaml"):
     assert name in listed, name
+crates = listed["tokenizers"]["components"]
+assert {"onig", "serde", "rayon"} <= {crate["name"] for crate in crates}
+assert all(crate["version"] and crate["licenses"] for crate in crates)
+assert "K.Kosako" in (tree / "share/licences/tokenizers/tokenizers.txt").read_text()
 folders = {p.name for p in (tree / "share/licences").iterdir() if any(f.stat().st_size for f in p.iterdir())}
 for component in [*bill["components"], {"name": "inglenook"}]:
     assert re.sub(r"[^\w.+-]+", "-", component["name"]).strip("-") in folders, component["name"]
