@@ -15,6 +15,8 @@ from inglenook.engine.sequence import StepPlan
 if TYPE_CHECKING:
     import torch
 
+    from inglenook.engine.models.lora import Worn
+
 
 @dataclass(frozen=True, slots=True)
 class GroupTables:
@@ -37,6 +39,7 @@ class Batch:
     context_lengths: int32 [B], tokens of each sequence whose keys exist once this step has stored its own.
     logits_rows: int64 [R], ascending rows of T whose logits are wanted; R may be 0.
     groups: one `GroupTables` for each `KVGroup` of the model, in the same order.
+    worn: which rows wear which adapter; None when none does. Only the PyTorch back ends know it.
     """
 
     token_ids: torch.Tensor
@@ -45,6 +48,7 @@ class Batch:
     context_lengths: torch.Tensor
     logits_rows: torch.Tensor
     groups: tuple[GroupTables, ...]
+    worn: Worn | None = None
 
 
 def build_batch(plan: StepPlan) -> Batch:
@@ -72,7 +76,22 @@ def build_batch(plan: StepPlan) -> Batch:
         torch.tensor(context_lengths, dtype=torch.int32),
         torch.tensor(logits_rows, dtype=torch.int64),
         tuple(_group_tables(plan, group) for group in range(num_groups)),
+        _worn(plan),
     )
+
+
+def _worn(plan: StepPlan) -> Worn | None:
+    """Which rows wear which adapter."""
+    adapters = {id(a): a for chunk in plan.chunks if (a := chunk.sequence.adapter) is not None}
+    if not adapters:
+        return None
+    import torch
+
+    from inglenook.engine.models.lora import Worn
+
+    order = {key: number for number, key in enumerate(adapters)}
+    numbers = [order.get(id(c.sequence.adapter), -1) for c in plan.chunks for _ in range(c.num_rows)]
+    return Worn(tuple(adapters.values()), torch.tensor(numbers, dtype=torch.int64))
 
 
 def _group_tables(plan: StepPlan, group: int) -> GroupTables:

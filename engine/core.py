@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inglenook.engine.errors import InvalidRequestError, NotLoadedError
@@ -309,7 +309,9 @@ def _encode(model: LoadedModel | LoadedEncoder, command: Submit | EmbedTexts) ->
             )
         return EmbeddingJob(model, *model.tokenize(command.texts, command.purpose))
     assert isinstance(model, LoadedModel)
-    return make_prompt(command.request, model.tokenizer, model.spec.context_length)
+    request = command.request
+    adapter = model.adapters.get(request.adapter) if request.adapter else None
+    return replace(make_prompt(request, model.tokenizer, model.spec.context_length), adapter=adapter)
 
 
 def _cancelled_before_start(command: Submit | EmbedTexts) -> Failed | Finished:

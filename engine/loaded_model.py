@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from inglenook.engine.adapter_shelf import AdapterShelf
 from inglenook.engine.backend import Backend
 from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.cpu import default_num_threads
@@ -38,7 +39,10 @@ class LoadCancelledError(Exception):
 
 @dataclasses.dataclass(slots=True)
 class LoadedModel:
-    """Everything of one slot. `facts` is what its `Loaded` event said, `speculates` whether tokens are guessed."""
+    """Everything of one slot. `facts` is what its `Loaded` event said, `speculates` whether tokens are guessed.
+
+    `adapters` are those that requests have asked for; the tokenizing thread alone uses them.
+    """
 
     facts: Loaded
     spec: ModelSpec
@@ -46,6 +50,7 @@ class LoadedModel:
     runner: ModelRunner
     scheduler: Scheduler
     speculates: bool
+    adapters: AdapterShelf
 
     def reset(self) -> None:
         """Start with an empty scheduler and pool, after a step failed half-way."""
@@ -108,7 +113,13 @@ def load_model(
     kv = KVBlocks(tuple(group.window for group in groups), (num_blocks,) * len(groups), facts.name)
     scheduler = Scheduler(kv, max_step_tokens=step_tokens)
     return LoadedModel(
-        facts, spec, tokenizer, ModelRunner(model), scheduler, options.speculation and backend.rows_are_exact
+        facts,
+        spec,
+        tokenizer,
+        ModelRunner(model),
+        scheduler,
+        options.speculation and backend.rows_are_exact,
+        AdapterShelf(spec, backend.name),
     )
 
 

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inglenook.engine.context_overflow import fit_conversation, reply_reserve
+from inglenook.engine.models.lora import LoraAdapter
 from inglenook.engine.request import Request
 from inglenook.engine.tokenizer.tokenizer import EncodedPrompt, Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Token ids, sentences for the user, and the indices of messages that were left out."""
+    """Token ids, sentences for the user, the indices of messages that were left out, and the adapter to wear."""
 
     token_ids: tuple[int, ...]
     notices: tuple[str, ...] = ()
     left_out: tuple[int, ...] = ()
+    adapter: LoraAdapter | None = None
 
 
 def make_prompt(request: Request, tokenizer: Tokenizer, context_length: int) -> Prompt:

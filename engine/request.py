@@ -142,7 +142,8 @@ class Request:
     conversation, say), so that it can be forgotten. `overflow` says what to do with a conversation that is too long
     (see `context_overflow.py`); messages whose indices are `pinned` are never left out. `reply_token_ids` maps the
     indices of earlier replies to the token ids that they were made of, so that the cache still fits them: text does
-    not always encode to the ids it came from. Ids that do not give exactly their message's text are not used.
+    not always encode to the ids it came from. Ids that do not give exactly their message's text are not used. `adapter`
+    is the absolute path of a LoRA adapter (PEFT's folder) that this request is answered with; "" is none.
 
     Raises:
         InvalidRequestError: none or several kinds of prompt, or a message without role or content.
@@ -159,6 +160,7 @@ class Request:
     overflow: Literal["refuse", "drop_oldest"] = "refuse"
     pinned: tuple[int, ...] = ()
     reply_token_ids: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    adapter: str = ""
 
     def __post_init__(self) -> None:
         _check("overflow", self.overflow, self.overflow in ("refuse", "drop_oldest"), "refuse or drop_oldest")

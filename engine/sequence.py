@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from inglenook.engine.kv_blocks import BlockTables
+
+if TYPE_CHECKING:
+    from inglenook.engine.models.lora import LoraAdapter
 
 
 @dataclass(slots=True, eq=False)
@@ -14,7 +18,8 @@ class Sequence:
     `tables` cover at least `num_computed` tokens. `cached_tokens` counts prompt tokens whose keys were found, set when
     the sequence is first scheduled. `priority` 0 is a person's turn; larger numbers wait for smaller ones. `drafts`
     are guesses at the next tokens, computed along with the next step and then dropped or confirmed. `salt` separates
-    cached prefixes that must not be shared; `owner` names whose text this is, so that it can be forgotten. `arrival` numbers sequences in the order they came.
+    cached prefixes that must not be shared; `owner` names whose text this is, so that it can be forgotten. `arrival` numbers sequences in the order they came;
+    `adapter` is the LoRA adapter that they are computed with.
     """
 
     id: int
@@ -30,6 +35,7 @@ class Sequence:
     drafts: list[int] = field(default_factory=list)
     preemptions: int = 0
     arrival: int = 0
+    adapter: LoraAdapter | None = None
 
     @property
     def num_pending(self) -> int:

@@ -66,6 +66,9 @@ class Slot:
         model, params, token_ids = self.model, request.sampling, prompt.token_ids
         max_tokens = _check_lengths(token_ids, params, model)
         seed = secrets.randbits(63) if params.seed is None else params.seed
+        adapter, salt = prompt.adapter, request.cache_salt
+        if adapter is not None:
+            salt = f"{adapter.content_hash} {salt}"  # keys and values differ by it
         stop_ids = frozenset(params.stop_token_ids)
         if not params.ignore_eos:
             stop_ids |= model.tokenizer.stop_token_ids
@@ -78,8 +81,9 @@ class Slot:
                     len(token_ids),
                     choice=choice,
                     priority=request.priority,
-                    salt=request.cache_salt,
+                    salt=salt,
                     owner=request.owner,
+                    adapter=adapter,
                 ),
                 params,
                 seed=seed,

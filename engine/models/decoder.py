@@ -14,6 +14,7 @@ import torch
 
 from inglenook.engine.batch import Batch
 from inglenook.engine.kv_cache import KVTensors
+from inglenook.engine.models.lora import Worn
 from inglenook.engine.models.rope import rope_tables
 from inglenook.engine.models.spec import Activation, ModelSpec, RopeSpec
 
@@ -138,10 +139,12 @@ class Decoder:
         if spec.embedding_scale != 1:
             x = x * spec.embedding_scale
         last = len(self.weights.layers) - 1
+        worn = batch.worn
         for number, layer in enumerate(self.weights.layers):
+            prefix = f"layers.{number}."
             group, index = place[number]
             tensors = kv[group]
-            q, k, v = self._heads(self._norm(x, layer.attention_norm), layer)
+            q, k, v = self._heads(self._norm(x, layer.attention_norm), layer, prefix, worn)
             if number not in spec.unrotated_layers:
                 cos, sin = local_rope if tensors.group.window else rope
                 q, k = ops.rotary_embedding(q, cos, sin), ops.rotary_embedding(k, cos, sin)
@@ -152,12 +155,19 @@ class Decoder:
             if number == last:
                 # Only rows whose logits are wanted go on; keys and values of all rows are stored by now.
                 attended, x = attended[batch.logits_rows], x[batch.logits_rows]
-            x = self._join(x, ops.linear(attended.flatten(1), layer.o), layer.attention_post_norm)
-            x = self._join(x, self._feed_forward(self._norm(x, layer.mlp_norm), layer), layer.mlp_post_norm)
+                worn = None if worn is None else worn.at(batch.logits_rows)
+            attended = self._linear(attended.flatten(1), layer.o, prefix + "o", worn)
+            x = self._join(x, attended, layer.attention_post_norm)
+            branch = self._feed_forward(self._norm(x, layer.mlp_norm), layer, prefix, worn)
+            x = self._join(x, branch, layer.mlp_post_norm)
         logits = ops.logits(ops.rms_norm(x, self.weights.output_norm, spec.norm_eps), self.weights.head)
         if spec.logit_scale != 1:
             logits = logits * spec.logit_scale
         return ops.softcap(logits, spec.logit_softcap) if spec.logit_softcap else logits
+
+    def _linear(self, x: torch.Tensor, linear: Linear, product: str, worn: Worn | None) -> torch.Tensor:
+        y = self._ops.linear(x, linear)
+        return y if worn is None else worn.add(product, x, y)
 
     def _norm(self, x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
         return x if weight is None else self._ops.rms_norm(x, weight, self.spec.norm_eps)
@@ -167,11 +177,13 @@ class Decoder:
         branch = self._norm(branch, norm)
         return x + (branch if self.spec.residual_scale == 1 else branch * self.spec.residual_scale)
 
-    def _heads(self, x: torch.Tensor, layer: LayerWeights) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _heads(
+        self, x: torch.Tensor, layer: LayerWeights, prefix: str, worn: Worn | None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Queries, keys and values of all rows, [T, H or H_kv, D] each, normalised but not rotated."""
         spec = self.spec
         sizes = [spec.q_size, spec.kv_size, spec.kv_size]
-        q, k, v = torch.split(self._ops.linear(x, layer.qkv), sizes, dim=-1)
+        q, k, v = torch.split(self._linear(x, layer.qkv, prefix + "qkv", worn), sizes, dim=-1)
         if spec.qk_norm == "whole":
             q, k = self._norm(q, layer.q_norm), self._norm(k, layer.k_norm)
         q = q.reshape(-1, spec.num_heads, spec.head_size)
@@ -180,22 +192,28 @@ class Decoder:
             q, k = self._norm(q, layer.q_norm), self._norm(k, layer.k_norm)
         return q, k, v.reshape(-1, spec.num_kv_heads, spec.head_size)
 
-    def _feed_forward(self, x: torch.Tensor, layer: LayerWeights) -> torch.Tensor:
+    def _feed_forward(
+        self, x: torch.Tensor, layer: LayerWeights, prefix: str, worn: Worn | None
+    ) -> torch.Tensor:
         experts = self.spec.experts
         if experts is None or layer.router is None:
-            return self._network(x, layer.mlps[0])
-        weights, numbers = self._ops.route(
-            self._ops.linear(x, layer.router), experts.used, normalizes=experts.normalizes
-        )
+            return self._network(x, layer.mlps[0], prefix, "", worn)
+        scores = self._linear(x, layer.router, prefix + "router", worn)
+        weights, numbers = self._ops.route(scores, experts.used, normalizes=experts.normalizes)
         out = torch.zeros_like(x)
         for expert in sorted(set(numbers.flatten().tolist())):
             row, choice = torch.where(numbers == expert)
-            out[row] += weights[row, choice, None] * self._network(x[row], layer.mlps[expert])
+            own = None if worn is None else worn.at(row)
+            result = self._network(x[row], layer.mlps[expert], prefix, f".{expert}", own)
+            out[row] += weights[row, choice, None] * result
         return out
 
-    def _network(self, x: torch.Tensor, mlp: MLPWeights) -> torch.Tensor:
-        gate_up = self._ops.linear(x, mlp.gate_up)
-        return self._ops.linear(self._ops.activate(gate_up, self.spec.activation), mlp.down)
+    def _network(
+        self, x: torch.Tensor, mlp: MLPWeights, prefix: str, suffix: str, worn: Worn | None
+    ) -> torch.Tensor:
+        gate_up = self._linear(x, mlp.gate_up, f"{prefix}gate_up{suffix}", worn)
+        inner = self._ops.activate(gate_up, self.spec.activation)
+        return self._linear(inner, mlp.down, f"{prefix}down{suffix}", worn)
 
 
 _Tables = tuple[torch.Tensor, torch.Tensor]

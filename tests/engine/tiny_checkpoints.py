@@ -6,6 +6,7 @@ queries and keys in rotary pairs for the architectures that pair them, gemma's n
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 from native_fixtures import make_batch
 
 from inglenook.engine.kv_cache import num_blocks_for
+from inglenook.engine.models.lora import LoraAdapter, Worn
 from inglenook.engine.torch_backend import TORCH_BACKENDS
 from inglenook.engine.weights.loader import open_model
 
@@ -235,7 +237,8 @@ def _add_rope_tensors(writer: Any, config: Any) -> None:
 class Runner:
     """A model on a back end with one sequence; `step` returns the logits of all of its rows, or of the last."""
 
-    def __init__(self, path: Path, backend: str = "reference") -> None:
+    def __init__(self, path: Path, backend: str = "reference", adapter: LoraAdapter | None = None) -> None:
+        self.adapter = adapter
         with open_model(path) as file:
             self.spec = file.spec
             self._model = TORCH_BACKENDS[backend]().load(file.spec, file, lambda done, total: None)
@@ -251,4 +254,7 @@ class Runner:
         batch = make_batch([(token_ids, self._position, self._table)], self._groups)
         batch.positions.add_(shift)
         self._position += len(token_ids)
+        if self.adapter is not None:
+            worn = Worn((self.adapter,), torch.zeros(len(token_ids), dtype=torch.int64))
+            batch = dataclasses.replace(batch, worn=worn)
         return self._model.forward(batch)
