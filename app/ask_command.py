@@ -57,6 +57,13 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         type=given_path,
         help="answer from this PDF, Markdown or text file, or from those in this folder, and say where; repeatable",
     )
+    parser.add_argument(
+        "--adapter",
+        metavar="FOLDER",
+        type=given_path,
+        help="a LoRA adapter to answer with: adapter_config.json and adapter_model.safetensors, made for this model "
+        "(runs on the back end torch-cpu, unless --backend says another)",
+    )
     parser.add_argument("--system", metavar="TEXT", help="what the model is told before the question")
     parser.add_argument(
         "--temperature",
@@ -133,7 +140,8 @@ def run_ask(options: argparse.Namespace) -> int:
     """Answer the question; returns the exit status."""
     request = _request(options)
     load_options = LoadOptions(
-        backend=options.backend,
+        # only the PyTorch back ends run adapters
+        backend="torch-cpu" if options.adapter and options.backend == "auto" else options.backend,
         context_length=options.context,
         num_threads=options.threads,
         kv_dtype=options.kv,
@@ -194,7 +202,10 @@ def _request(options: argparse.Namespace) -> Request:
     messages = [{"role": "user", "content": question}]
     if options.system:
         messages.insert(0, {"role": "system", "content": options.system})
-    return Request(messages=tuple(messages), sampling=sampling)
+    adapter = "" if options.adapter is None else str(options.adapter.absolute())
+    if not _is_unicode(adapter):
+        raise UsageError(f"The path of the adapter {adapter} is not UTF-8 text. Rename it.")
+    return Request(messages=tuple(messages), sampling=sampling, adapter=adapter)
 
 
 def _standard_input() -> str:

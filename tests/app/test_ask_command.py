@@ -248,6 +248,20 @@ def test_the_type_of_the_kv_cache_reaches_the_engine(engine: FakeEngine) -> None
     assert engine.options.kv_dtype == "int8"
 
 
+def test_an_adapter_reaches_the_engine_by_its_whole_path_on_a_back_end_that_runs_it(
+    engine: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    assert run(["ask", "Hi", "--adapter", "mine"]) == 0
+    asked, options = engine.request, engine.options
+    assert run(["ask", "Hi", "--adapter", "mine", "--backend", "reference"]) == 0
+
+    assert (asked and asked.adapter, options and options.backend) == (str(tmp_path / "mine"), "torch-cpu")
+    assert engine.options == LoadOptions(backend="reference")
+
+
 def test_json_keeps_the_text_so_far_when_the_engine_dies(
     engine: FakeEngine, capsys: pytest.CaptureFixture[str]
 ) -> None:
