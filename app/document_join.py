@@ -37,6 +37,7 @@ class DocumentJoin(QObject):
         self._ticked: set[int] = set()
         self._known: set[int] | None = None
         self._progress: dict[int, tuple[int, int]] = {}
+        self._embedded: dict[int, tuple[int, int]] = {}
         self._refusals: list[Refusal] = []
         self._source: Source | None = None
         self._document: Document | None = None
@@ -55,6 +56,7 @@ class DocumentJoin(QObject):
         indexing.document_changed.connect(lambda _document: self._show())
         indexing.progress_changed.connect(self._take_progress)
         indexing.embedding_changed.connect(documents.set_embedding)
+        indexing.document_embedding_changed.connect(self._take_embedding)
         indexing.refused.connect(self._take_refusal)
         indexing.notice.connect(lambda sentence: window.banner.show_line("files", BannerLine(sentence)))
 
@@ -198,6 +200,10 @@ class DocumentJoin(QObject):
         self._progress[document_id] = (done, total)
         self._show()
 
+    def _take_embedding(self, document_id: int, done: int, total: int) -> None:
+        self._embedded[document_id] = (done, total)
+        self._show()
+
     def _take_refusal(self, refusal: Refusal) -> None:
         self._refusals.append(refusal)
         words = f"{label(self._refusals[0].name, 80)}: {self._refusals[0].sentence}"
@@ -208,7 +214,8 @@ class DocumentJoin(QObject):
     def _show(self) -> None:
         entries = []
         for document in self._app.indexing.documents:
-            done, total = self._progress.get(document.id, (0, 0))
+            known = self._embedded if document.status == "ready" else self._progress
+            done, total = known.get(document.id, (0, 0))
             entries.append(
                 DocumentEntry(
                     document.id,

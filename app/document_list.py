@@ -50,7 +50,9 @@ _NO_PARENT = QModelIndex()
 class DocumentEntry:
     """A document as its row shows it.
 
-    While reading, `done` of `total` are pages (0 of 0: not known yet). `problem` is the sentence of a failure, or what a searchable document lacks ("no text on 3 of 3 pages").
+    While reading, `done` of `total` are pages (0 of 0: not known yet); of a "ready" one they are passages that can be
+    found by meaning. `problem` is the sentence of a failure, or what a searchable document lacks ("no text on 3 of 3
+    pages").
     """
 
     id: int
@@ -66,7 +68,7 @@ class DocumentEntry:
     @property
     def is_busy(self) -> bool:
         """Whether there is work in sight for it."""
-        return self.state in ("queued", "reading")
+        return self.state in ("queued", "reading") or (self.state == "ready" and self.done < self.total)
 
 
 class DocumentListModel(QAbstractListModel):
@@ -110,6 +112,8 @@ class DocumentListModel(QAbstractListModel):
             return self.tr("Reading page {0} of {1}").format(min(entry.done + 1, entry.total), entry.total)
         if entry.problem:
             return entry.problem
+        if entry.is_busy:
+            return self.tr("Searchable; {0} of {1} passages embedded").format(entry.done, entry.total)
         if entry.num_pages > 1:
             return self.tr("{0} pages, searchable").format(entry.num_pages)
         return self.tr("Searchable")

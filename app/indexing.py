@@ -33,6 +33,7 @@ class Indexing(QObject):
             `error` is the sentence) or other `notices`.
         progress_changed(int, int, int): document id, pages read, pages in all.
         embedding_changed(int, int): passages with a vector, passages in all; equal when nothing is left to do.
+        document_embedding_changed(int, int, int): document id, its passages with a vector, its passages in all.
         refused(Refusal): a file that is not in the list.
         notice(str): one sentence for the line below the list ("Left out: 2 link, not followed.").
     """
@@ -41,6 +42,7 @@ class Indexing(QObject):
     document_changed = Signal(object)
     progress_changed = Signal(int, int, int)
     embedding_changed = Signal(int, int)
+    document_embedding_changed = Signal(int, int, int)
     refused = Signal(object)
     notice = Signal(str)
 
@@ -59,6 +61,7 @@ class Indexing(QObject):
         self._adding: list[Task] = []
         self._vectors = EmbeddingQueue(tasks, embedder, self)
         self._vectors.changed.connect(self.embedding_changed)
+        self._vectors.document_changed.connect(self.document_embedding_changed)
         self._queue = ReadingQueue(tasks, embedder, make_parser=make_parser, parent=self)
         self._queue.document_changed.connect(self._update)
         self._queue.progress_changed.connect(self.progress_changed)

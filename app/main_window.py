@@ -49,7 +49,7 @@ _STATE_VERSION = 1
 
 
 class MainWindow(QMainWindow):
-    """All panes of the program.
+    """All panes of the program. `is_restored` says whether it stands where it was left.
 
     Signals: `files_dropped(paths)` anywhere in the window; `closing()` before it closes; `painted()` once, after the first paint;
     `action_triggered(name)` for the actions that are not the window's own.
@@ -64,6 +64,7 @@ class MainWindow(QMainWindow):
         super().__init__()
         self.theme = theme
         self._is_painted = False
+        self.is_restored = False
         self.setObjectName("main_window")
         self.setWindowTitle("Inglenook")
         self.setAcceptDrops(True)
@@ -169,11 +170,25 @@ class MainWindow(QMainWindow):
         """Put the window back as it was; what is missing or damaged is left as it is."""
         geometry = state.get("geometry", "")
         if geometry:
-            self.restoreGeometry(QByteArray.fromBase64(geometry.encode()))
+            self.is_restored = self.restoreGeometry(QByteArray.fromBase64(geometry.encode()))
+            self._come_on_screen()
         sizes = [int(size) for size in state.get("panes", "").split(",") if size.isdigit()]
         if len(sizes) == 3 and sizes[0] and sizes[1]:
             self._panes.setSizes([sizes[0], sizes[1] + sizes[2], 0])
         self.sidebar.setVisible(state.get("sidebar") != "0")
+
+    def _come_on_screen(self) -> None:
+        """Move to a screen that exists, where most of the window would be out of sight."""
+        frame = self.frameGeometry()
+        for screen in QApplication.screens():
+            seen = frame.intersected(screen.availableGeometry())
+            if 2 * seen.width() * seen.height() > frame.width() * frame.height():
+                return
+        place = QApplication.primaryScreen().availableGeometry()
+        self.resize(self.size().boundedTo(place.size()))
+        frame.setSize(self.size())
+        frame.moveCenter(place.center())
+        self.move(frame.topLeft())
 
     # Keys and events.
 

@@ -18,14 +18,14 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QProgressBar,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
+from inglenook.app.centred_column import centred
 from inglenook.app.plain_label import ElidedLabel, PlainLabel, button
 from inglenook.app.rich_text import label
-from inglenook.app.theme import COLUMN_WIDTH, Theme
+from inglenook.app.theme import Theme
 
 CardState = Literal["available", "fetching", "importing", "here", "loading", "loaded", "missing"]
 Fit = Literal["yes", "maybe", "no"]
@@ -350,27 +350,6 @@ class _Card(QFrame):
             self.load_requested.emit(name)
         elif state in ("loading", "loaded"):
             self.unload_requested.emit()
-
-
-def centred(column: QWidget, theme: Theme) -> QScrollArea:
-    """Put a page's column into the middle of what scrolls, as wide as the transcript at most."""
-    column.setMaximumWidth(theme.px(COLUMN_WIDTH) + theme.px(48))
-    holder = QWidget()
-    holder.setObjectName("page")
-    line = QHBoxLayout(holder)
-    line.setContentsMargins(0, 0, 0, 0)
-    line.addStretch(1)
-    line.addWidget(column, 100)
-    line.addStretch(1)
-    scroll = QScrollArea()
-    scroll.setObjectName("page_scroll")
-    scroll.setFrameShape(QFrame.Shape.NoFrame)
-    scroll.setWidgetResizable(True)
-    scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    scroll.setWidget(holder)
-    theme.changed.connect(lambda: column.setMaximumWidth(theme.px(COLUMN_WIDTH) + theme.px(48)))
-    return scroll
 
 
 def gigabytes(size: int) -> str:

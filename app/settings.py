@@ -52,7 +52,7 @@ class SettingSpec:
 
 SETTINGS: tuple[SettingSpec, ...] = (
     SettingSpec("appearance.scheme", "system", "Colours", choices=("system", "light", "dark")),
-    SettingSpec("appearance.scale", 1.0, "Text size", "1 is the system's", 0.5, 3.0),
+    SettingSpec("appearance.scale", 1.0, "Text size", "1 is the system's", 0.7, 3.0),
     SettingSpec(
         "chat.system", "", "Instructions", "What the model is told before every conversation; may stay empty"
     ),
@@ -108,6 +108,7 @@ class AppSettings(QObject):
         self._save = save
         self._specs = {spec.key: spec for spec in SETTINGS}
         self._values: dict[str, Any] = {}
+        self._kept: set[str] = set()
 
     def load(self, stored: Mapping[str, object]) -> str:
         """Take what was stored; return one sentence about values that cannot be used, or ""."""
@@ -118,6 +119,7 @@ class AppSettings(QObject):
                 if fault:
                     faults.append(fault)
                 else:
+                    self._kept.add(key)
                     self._take(key, stored[key])
         if not faults:
             return ""
@@ -127,6 +129,10 @@ class AppSettings(QObject):
         """Return a value, of its default's type. Raises: KeyError for a key that is not declared."""
         spec = self._specs[key]
         return self._values.get(key, spec.default)
+
+    def is_kept(self, key: str) -> bool:
+        """Return whether a value was stored, now or at an earlier time, be it the default."""
+        return key in self._kept
 
     def set(self, key: str, value: object) -> None:
         """Change and save a value.
@@ -139,6 +145,7 @@ class AppSettings(QObject):
         if fault:
             raise AppError(fault)
         if self.value(key) != value:
+            self._kept.add(key)
             self._take(key, value)
             self._save({key: value})
 

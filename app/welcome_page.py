@@ -5,8 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QVBoxLayout, QWidget
 
+from inglenook.app.centred_column import centred
 from inglenook.app.icons import icon
-from inglenook.app.model_page import ModelCard, centred, gigabytes
+from inglenook.app.model_page import ModelCard, gigabytes
 from inglenook.app.plain_label import PlainLabel, button
 from inglenook.app.theme import Theme
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt
 
+from inglenook.app.appearance_join import AppearanceJoin
 from inglenook.app.application import Application
 from inglenook.app.banner import BannerLine
 from inglenook.app.chat_join import ChatJoin
@@ -25,6 +26,7 @@ class WindowJoin(QObject):
     def __init__(self, window: MainWindow, application: Application) -> None:
         super().__init__(window)
         self._window = window
+        self._appearance = AppearanceJoin(window, application.settings)
         self.documents = DocumentJoin(window, application)
         self.chats = ChatJoin(window, application, self.documents.ticked)
         self.models = ModelJoin(window, application)
@@ -46,6 +48,7 @@ class WindowJoin(QObject):
     def _take_opened(self, sentence: str) -> None:
         if sentence:
             self._window.banner.show_line("opened", BannerLine(sentence))
+        self._appearance.take_settings()
         self.chats.start()
 
     def _take_refusal(self, error: Exception) -> None:

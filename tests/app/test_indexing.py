@@ -75,11 +75,13 @@ class Shelf:
         self.progress: list[tuple[int, int, int]] = []
         self.lists: list[list[Document]] = []
         self.embedded: list[tuple[int, int]] = []
+        self.embedded_parts: list[tuple[int, int, int]] = []
         self.indexing.refused.connect(self.refusals.append)
         self.indexing.notice.connect(self.notices.append)
         self.indexing.progress_changed.connect(lambda *values: self.progress.append(values))
         self.indexing.documents_changed.connect(self.lists.append)
         self.indexing.embedding_changed.connect(lambda *values: self.embedded.append(values))
+        self.indexing.document_embedding_changed.connect(lambda *values: self.embedded_parts.append(values))
         self.indexing.start()
 
     @property
@@ -333,6 +335,10 @@ def test_vectors_are_made_in_the_background_until_none_is_missing(qtbot: QtBot, 
     qtbot.waitUntil(lambda: bool(shelf.embedded) and shelf.embedded[-1] == (document.num_chunks,) * 2)
 
     assert document.num_chunks > 32
+    parts = [(done, total) for id_, done, total in shelf.embedded_parts if id_ == document.id]
+    assert parts[0] == (0, document.num_chunks)
+    assert parts[1] == (32, document.num_chunks)
+    assert parts[-1] == (document.num_chunks, document.num_chunks)
     assert len(shelf.client.embeddings) >= 2
     assert read(qtbot, shelf, lambda db: Vectors(db).count("e")) == document.num_chunks
     shelf.close()
