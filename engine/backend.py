@@ -9,7 +9,9 @@ each promises is written here once:
 
 `forward` stores the step's keys and values first and reads them back through the block tables, also inside their own
 chunk. It writes no block that no slot names, and returns fp32 logits. It is called from one thread only. A back end
-must refuse (UnsupportedModelError, by name) a spec that it cannot run exactly as written.
+that can end a step between layers has a method `cancel`, for any thread: the step in flight, or else the next one,
+then raises `StepCancelledError`. A back end must refuse (UnsupportedModelError, by name) a spec that it cannot run
+exactly as written.
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 # done bytes, total bytes; raises to cancel the load
 Progress = Callable[[int, int], None]
+
+
+class StepCancelledError(Exception):
+    """A step ended before its time because its model's `cancel` was called; what its slots hold is undefined."""
 
 
 class WeightSource(Protocol):
@@ -104,4 +110,4 @@ class Backend(Protocol):
         """
 
 
-__all__ = ["Backend", "BackendModel", "KVDtype", "Progress", "WeightSource"]
+__all__ = ["Backend", "BackendModel", "KVDtype", "Progress", "StepCancelledError", "WeightSource"]

@@ -21,7 +21,10 @@ class BlockPool:
         if num_blocks < 1:
             raise ValueError(f"a pool needs at least one block, got {num_blocks}")
         self.num_blocks = num_blocks
+        self.num_used = 0  # blocks that were ever handed out: those whose memory the system had to find
         self._references = [0] * num_blocks
+        self._withdrawn: set[int] = set()
+        self._used = bytearray(num_blocks)
         self._free: OrderedDict[int, None] = OrderedDict.fromkeys(range(num_blocks))
 
     @property
@@ -48,6 +51,8 @@ class BlockPool:
         for _ in range(count):
             block, _ = self._free.popitem(last=False)
             self._references[block] = 1
+            self.num_used += not self._used[block]
+            self._used[block] = 1
             blocks.append(block)
         return blocks
 
@@ -69,6 +74,30 @@ class BlockPool:
             if self._references[block] == 0:
                 self._free[block] = None
 
+    def free_blocks(self) -> list[int]:
+        """The free blocks, the one that is handed out next first."""
+        return list(self._free)
+
+    def mark_unused(self, blocks: list[int]) -> None:
+        """Note that the memory of free blocks was given back to the system."""
+        for block in blocks:
+            assert self._references[block] == 0, f"block {block} is held"
+            self.num_used -= self._used[block]
+            self._used[block] = 0
+
+    def withdraw(self, count: int) -> list[int]:
+        """Take up to `count` free blocks, those freed longest ago first, out of the pool for good; returns them.
+
+        One block stays.
+        """
+        blocks = self.free_blocks()[: max(0, min(count, self.num_blocks - 1))]
+        self.mark_unused(blocks)
+        for block in blocks:
+            del self._free[block]
+        self._withdrawn.update(blocks)
+        self.num_blocks -= len(blocks)
+        return blocks
+
     def integrity(self) -> None:
         """Check the promises.
 
@@ -76,7 +105,8 @@ class BlockPool:
             AssertionError: a count is negative, or the free list and the counts disagree.
         """
         assert all(count >= 0 for count in self._references), "a reference count is below 0"
-        free = {block for block, count in enumerate(self._references) if count == 0}
+        free = {block for block, count in enumerate(self._references) if count == 0} - self._withdrawn
+        assert len(self._references) - len(self._withdrawn) == self.num_blocks, "blocks are missing"
         assert free == set(self._free), (
             f"free list and counts disagree on {sorted(free ^ set(self._free))[:8]}"
         )

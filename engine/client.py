@@ -2,7 +2,8 @@
 
 The client numbers commands, matches answers to `Handle`s, and remembers what was loaded into which slot. When an
 engine process dies, every open handle fails with the reason and keeps its text; the next request or load starts a
-fresh process, loads the slots again and goes on. Importing this module does not import torch.
+fresh process, loads the slots again and goes on. An idle engine may be put to sleep in the same way: its models are
+unloaded, and the next request loads them again. Importing this module does not import torch.
 
 Any thread may call any method; none blocks but `stats` and `close`.
 """
@@ -14,9 +15,7 @@ import itertools
 import logging
 import os
 import threading
-import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -27,14 +26,17 @@ from inglenook.engine.errors import EngineStoppedError
 from inglenook.engine.frames import FrameError, encode_command
 from inglenook.engine.handle import Handle, Reply
 from inglenook.engine.home import Home, InProcessHome, MakeHome
+from inglenook.engine.idle_timer import IdleTimer
 from inglenook.engine.messages import (
     Answer,
     Cancel,
     Command,
     EmbedTexts,
+    Forget,
     GetStats,
     Heartbeat,
     LoadModel,
+    Notice,
     Stats,
     Submit,
     UnloadModel,
@@ -45,20 +47,19 @@ from inglenook.engine.request import (
     Embedded,
     Event,
     Failed,
+    Forgotten,
     Loaded,
     LoadOptions,
     Purpose,
     Request,
     Unloaded,
 )
+from inglenook.engine.restarts import Restarts
 
 logger = logging.getLogger(__name__)
 
-MAX_RESTARTS = 3
-RESTART_WINDOW_S = 300.0
-
 _CLOSE_S = 10.0
-_AFTERWARDS = " What was written so far is kept; the next request starts the engine again."
+_AFTERWARDS = " What was written so far is kept; ask again to go on."
 
 OnEvent = Callable[[Event], None]
 
@@ -79,7 +80,8 @@ class EngineClient:
     `on_event` of the methods is called with each event as it comes, on the engine's reading thread (or, when a
     command cannot be sent at all, on the caller's before the method returns). It must be quick and must not block:
     a Qt bridge puts the event into its own queue there. `on_death` is told on the same thread, with the reason as a
-    sentence, that the engine ended by itself, before the open handles fail with it.
+    sentence, that the engine ended by itself, before the open handles fail with it; `on_notice`, there too, what
+    people should know of a slot that changed by itself.
     """
 
     def __init__(self, make_home: MakeHome) -> None:
@@ -92,10 +94,12 @@ class EngineClient:
         self._failed_loads: dict[str, str] = {}
         self._home: Home | None = None
         self._retiring: Home | None = None
-        self._deaths: deque[float] = deque()
-        self._last_reason = ""
+        self._restarts = Restarts()
+        self._asleep: set[str] = set()  # slots of `_slots` that were emptied because nothing happened
+        self._idle = IdleTimer(_weakly(self._sleep))
         self._closed = False
         self.on_death: Callable[[str], None] | None = None
+        self.on_notice: Callable[[Notice], None] | None = None
         # Homes hold only a weak reference, so that a forgotten client can be collected and its child ended.
         self._homes: list[Home] = []
         self._finalizer = weakref.finalize(self, _end_homes, self._homes)
@@ -118,24 +122,17 @@ class EngineClient:
         on_event: OnEvent | None = None,
     ) -> Handle[Loaded]:
         """Load the GGUF file or safetensors folder at `path` into `slot`, in place of what is there."""
-        command = LoadModel(next(self._ids), slot, os.path.abspath(os.fspath(path)), options)
-        handle: Handle[Loaded] = Handle(command.id, self._cancel, on_event)
-        self._send(command, handle)
-        return handle
+        return self._send(
+            LoadModel(next(self._ids), slot, os.path.abspath(os.fspath(path)), options), on_event
+        )
 
     def unload(self, slot: str = "chat", on_event: OnEvent | None = None) -> Handle[Unloaded]:
         """Empty a slot. A child process without a model ends; the answer waits for that, so memory is truly free."""
-        command = UnloadModel(next(self._ids), slot)
-        handle: Handle[Unloaded] = Handle(command.id, self._cancel, on_event)
-        self._send(command, handle)
-        return handle
+        return self._send(UnloadModel(next(self._ids), slot), on_event)
 
     def submit(self, request: Request, on_event: OnEvent | None = None) -> Handle[Reply]:
         """Ask for a reply. While the slot's model is still being loaded, the request waits for it."""
-        command = Submit(next(self._ids), request)
-        handle: Handle[Reply] = Handle(command.id, self._cancel, on_event)
-        self._send(command, handle)
-        return handle
+        return self._send(Submit(next(self._ids), request), on_event)
 
     def embed(
         self,
@@ -150,10 +147,17 @@ class EngineClient:
         `purpose` says what they are, "query" or "document", so that an encoder which wants words before them gets
         those; "plain" embeds them as they are.
         """
-        command = EmbedTexts(next(self._ids), slot, tuple(texts), purpose)
-        handle: Handle[Embedded] = Handle(command.id, self._cancel, on_event)
-        self._send(command, handle)
-        return handle
+        return self._send(EmbedTexts(next(self._ids), slot, tuple(texts), purpose), on_event)
+
+    def forget(self, owner: str, on_event: OnEvent | None = None) -> Handle[Forgotten]:
+        """Cancel the requests of an owner and drop its text from the caches of all models."""
+        return self._send(Forget(next(self._ids), owner), on_event)
+
+    def unload_when_idle(self, after_s: float | None) -> None:
+        """Unload all models once nothing was asked for so long, None never; the next request loads them again."""
+        self._idle.after_s = after_s
+        with self._lock:
+            self._mind_idleness()
 
     def vital_signs(self) -> dict[str, float]:
         """Return what is known without asking the engine, which may be stuck: also part of `stats`.
@@ -162,7 +166,7 @@ class EngineClient:
         load pieces, and in a child process "progress_age_s" and "heartbeat_age_s" say how long ago it was heard of.
         """
         with self._lock:
-            home, deaths = self._home, float(len(self._deaths))
+            home, deaths = self._home, float(len(self._restarts))
         return {"deaths": deaths} | (home.facts() if home is not None else {})
 
     def stats(self, timeout_s: float = 5.0) -> Stats:
@@ -172,14 +176,12 @@ class EngineClient:
             TimeoutError: the engine has not answered in that time.
             EngineError: the engine ended meanwhile.
         """
-        command = GetStats(next(self._ids))
-        handle: Handle[Stats] = Handle(command.id, self._cancel)
-        self._send(command, handle)
+        handle: Handle[Stats] = self._send(GetStats(next(self._ids)))
         try:
             stats = handle.result(timeout_s)
         except TimeoutError:
             with self._lock:
-                self._open.pop(command.id, None)
+                self._open.pop(handle.id, None)
             raise
         return replace(stats, values=stats.values | self.vital_signs())
 
@@ -187,6 +189,7 @@ class EngineClient:
         """End the engine; what is open ends too, first "cancelled" or then failed. Closing twice is fine."""
         with self._lock:
             self._closed = True
+            self._idle.cancel()
             homes = list(self._homes)
         for home in homes:
             home.stop()
@@ -210,13 +213,17 @@ class EngineClient:
                 entry.home.send(cancel, encode_command(cancel))
 
     def _send(
-        self, command: LoadModel | UnloadModel | Submit | EmbedTexts | GetStats, handle: Handle[Any]
-    ) -> None:
+        self,
+        command: LoadModel | UnloadModel | Submit | EmbedTexts | Forget | GetStats,
+        on_event: OnEvent | None = None,
+    ) -> Handle[Any]:
+        """Send a command, starting an engine if need be; the handle is of what answers the command."""
+        handle: Handle[Any] = Handle(command.id, self._cancel, on_event)
         try:
             frame = encode_command(command)
         except FrameError as error:
             handle.deliver(Failed("InvalidRequestError", f"This cannot be sent to the engine: {error}."))
-            return
+            return handle
         with self._lock:
             if self._closed:
                 raise EngineStoppedError("This engine client is closed.")
@@ -224,11 +231,14 @@ class EngineClient:
             if isinstance(command, LoadModel | UnloadModel):
                 self._latest[command.slot] = command.id
                 self._slots.pop(command.slot, None)
+                self._asleep.discard(command.slot)
                 self._failed_loads.pop(command.slot, None)
             if self._home is None and isinstance(command, UnloadModel):
                 answer = Unloaded(command.slot)
             elif self._home is None and isinstance(command, GetStats):
                 answer = Stats({}, {})
+            elif self._home is None and isinstance(command, Forget):
+                answer = Forgotten(0, 0)
             elif self._home is None and isinstance(command, Submit | EmbedTexts) and not self._slots:
                 answer = self._with_reason(
                     command.slot, f"No model is loaded in {command.slot!r}. Load one first."
@@ -236,37 +246,64 @@ class EngineClient:
             elif self._home is None:
                 answer = self._start_home()
             if self._home is not None:
+                if isinstance(command, Submit | EmbedTexts) and command.slot in self._asleep:
+                    self._load_again(self._home, command.slot)
                 self._open[command.id] = _Open(command, self._home, handle)
                 self._home.send(command, frame)
+                if not isinstance(command, GetStats):
+                    self._mind_idleness()
         if answer is not None:
             handle.deliver(answer)
+        return handle
 
     def _start_home(self) -> Failed | None:
         """Start an engine and load again what was loaded; return why not, if it ended too often."""
-        now = time.monotonic()
-        while self._deaths and self._deaths[0] < now - RESTART_WINDOW_S:
-            self._deaths.popleft()
-        if len(self._deaths) > MAX_RESTARTS:
-            wait_s = self._deaths[-1 - MAX_RESTARTS] + RESTART_WINDOW_S - now
-            return Failed(
-                "EngineStoppedError",
-                f"The engine ended {len(self._deaths)} times within {RESTART_WINDOW_S / 60:.0f} minutes and is not "
-                f"started again for {wait_s:.0f} s. The last time: {self._last_reason}",
-            )
+        if (refusal := self._restarts.refusal()) is not None:
+            return Failed("EngineStoppedError", refusal)
         home = self._make_home(_weakly(self._on_answer), _weakly(self._on_end))
         home.start(self._retiring)
         self._home = home
         self._homes.append(home)
-        for slot, load in list(self._slots.items()):
-            again = replace(load, id=next(self._ids))
-            self._slots[slot] = again
-            self._latest[slot] = again.id
-            self._open[again.id] = _Open(again, home, None)
-            home.send(again, encode_command(again))
+        for slot in self._slots:
+            self._load_again(home, slot)
         return None
+
+    def _load_again(self, home: Home, slot: str) -> None:
+        again = replace(self._slots[slot], id=next(self._ids))
+        self._slots[slot] = again
+        self._latest[slot] = again.id
+        self._asleep.discard(slot)
+        self._open[again.id] = _Open(again, home, None)
+        home.send(again, encode_command(again))
+
+    def _mind_idleness(self) -> None:
+        """Let the idle timer run while nothing is open."""
+        if self._closed or self._is_busy():
+            self._idle.cancel()
+        else:
+            self._idle.restart()
+
+    def _sleep(self) -> None:
+        """Unload all models but remember them; on the timer's thread."""
+        with self._lock:
+            if self._closed or self._home is None or self._is_busy() or not self._slots:
+                return
+            logger.info("the engine was idle for %s s and unloads its models", self._idle.after_s)
+            if self._home.ends_when_empty:
+                self._retiring, self._home = self._home, None
+                self._retiring.stop()
+                return
+            for slot in self._slots.keys() - self._asleep:
+                unload = UnloadModel(next(self._ids), slot)
+                self._home.send(unload, encode_command(unload))
+            self._asleep = set(self._slots)
 
     def _on_answer(self, home: Home, id_: int, answer: Answer) -> None:
         if isinstance(answer, Heartbeat):
+            return
+        if isinstance(answer, Notice):
+            if (on_notice := self.on_notice) is not None:
+                on_notice(answer)
             return
         with self._lock:
             entry = self._open.get(id_)
@@ -275,6 +312,8 @@ class EngineClient:
             if isinstance(answer, (*TERMINAL_EVENTS, Stats)):
                 answer = self._settle(entry, answer)
                 del self._open[id_]
+                if not isinstance(answer, Stats):
+                    self._mind_idleness()
                 if home is self._home and home.ends_when_empty and self._is_empty():
                     self._home, self._retiring = None, home
                     home.stop()
@@ -308,7 +347,10 @@ class EngineClient:
         return Failed("NotLoadedError", message if why is None else f"{message} The last load failed: {why}")
 
     def _is_empty(self) -> bool:
-        return not self._slots and all(isinstance(entry.command, GetStats) for entry in self._open.values())
+        return not self._slots and not self._is_busy()
+
+    def _is_busy(self) -> bool:
+        return any(not isinstance(entry.command, GetStats) for entry in self._open.values())
 
     def _on_end(self, home: Home, reason: str | None) -> None:
         with self._lock:
@@ -318,8 +360,7 @@ class EngineClient:
             if self._retiring is home:
                 self._retiring = None
             if reason is not None:
-                self._deaths.append(time.monotonic())
-                self._last_reason = reason
+                self._restarts.note(reason)
             ended = [entry for entry in self._open.values() if entry.home is home]
             for entry in ended:
                 del self._open[entry.command.id]

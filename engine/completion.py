@@ -44,6 +44,10 @@ class Completion:
             g.finish_reason is not None for g in self.choices
         )
 
+    def add_notice(self, sentence: str) -> None:
+        """Add a sentence for the user to the end."""
+        self._notices = (*self._notices, sentence)
+
     def add_choices(self) -> list[Generation]:
         """Make the other choices, once the prompt is computed; empty after the first time."""
         new = [self._generate(choice) for choice in range(len(self.choices), self._num_choices)]

@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inglenook.engine.errors import InvalidRequestError, NotLoadedError
+from inglenook.engine.endings import cancelled, fail, finished_before_start
+from inglenook.engine.errors import InvalidRequestError, NotEnoughMemoryError, NotLoadedError
 from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder, is_encoder, load_encoder
 from inglenook.engine.loaded_model import LoadCancelledError, LoadedModel, load_model
 from inglenook.engine.messages import (
@@ -24,6 +25,7 @@ from inglenook.engine.messages import (
     Command,
     EmbedTexts,
     Emit,
+    Forget,
     GetStats,
     LoadModel,
     Shutdown,
@@ -32,8 +34,8 @@ from inglenook.engine.messages import (
     UnloadModel,
 )
 from inglenook.engine.prompt import Prompt, make_prompt
-from inglenook.engine.request import Failed, Finished, LoadProgress, Unloaded
-from inglenook.engine.slot import Slot, cancelled, fail, finished_before_start
+from inglenook.engine.request import Failed, Finished, Forgotten, LoadProgress, Unloaded
+from inglenook.engine.slot import Slot
 
 _IDLE_WAIT_S = 0.5
 _LONGEST_EMBEDDING_PAUSE_S = 1.0
@@ -45,7 +47,7 @@ class _LoadEnded:
     """A loader thread's report: the model, or why there is none."""
 
     id: int
-    slot: str
+    command: LoadModel
     result: LoadedModel | LoadedEncoder | BaseException
 
 
@@ -65,6 +67,7 @@ class EngineCore:
 
     def __init__(self, emit: Emit) -> None:
         self.progress = 0  # steps and load pieces so far; a heartbeat carries it, so a hang shows
+        self.on_exhausted: Callable[[], None] | None = None  # memory ran out, and nothing is left to give up
         self._emit = emit
         self._inbox: queue.SimpleQueue[Command | _LoadEnded | _Encoded] = queue.SimpleQueue()
         self._slots: dict[str, Slot] = {}
@@ -79,6 +82,7 @@ class EngineCore:
             Submit: self._submit,
             EmbedTexts: self._submit,
             Cancel: self._cancel,
+            Forget: self._forget,
             GetStats: self._stats,
             Shutdown: self._stop,
             _LoadEnded: self._load_ended,
@@ -88,8 +92,15 @@ class EngineCore:
         self._thread.start()
 
     def post(self, command: Command) -> None:
-        """Hand a command over; never blocks."""
+        """Hand a command over; never blocks. What makes the step in flight pointless ends it."""
         self._inbox.put(command)
+        for slot in tuple(self._slots.values()):
+            if isinstance(command, Cancel):
+                slot.interrupt(command.target)
+            elif isinstance(command, Shutdown) or (
+                isinstance(command, LoadModel | UnloadModel) and command.slot == slot.name
+            ):
+                slot.interrupt()
 
     def close(self, timeout_s: float = 10) -> None:
         """Cancel everything, free everything and wait for the thread to end. Closing twice is fine."""
@@ -107,6 +118,8 @@ class EngineCore:
                     slot.step()
                 except Exception as error:  # noqa: BLE001 - whatever it is, the engine goes on
                     slot.fail_all(error)
+                    if isinstance(error, NotEnoughMemoryError) and self.on_exhausted is not None:
+                        self.on_exhausted()
                 self.progress += 1
             self._embed(open_slots, chatting=bool(chatting))
         self._shut_down()
@@ -142,7 +155,12 @@ class EngineCore:
             return
         slot.empty()
         slot.load_id = command.id
-        slot.load_cancelled = stop = threading.Event()
+        slot.load_cancelled = threading.Event()
+        self._start_load(command)
+
+    def _start_load(self, command: LoadModel) -> None:
+        stop = self._slots[command.slot].load_cancelled
+        promised = sum(slot.model.unmapped_bytes for slot in self._slots.values() if slot.model is not None)
 
         def progress(event: LoadProgress) -> None:
             if stop.is_set():
@@ -154,11 +172,13 @@ class EngineCore:
             result: LoadedModel | LoadedEncoder | BaseException
             try:
                 path = Path(command.path)
-                load = load_encoder if is_encoder(path) else load_model
-                result = load(path, command.slot, command.options, progress)
+                if is_encoder(path):
+                    result = load_encoder(path, command.slot, command.options, progress)
+                else:
+                    result = load_model(path, command.slot, command.options, progress, promised)
             except BaseException as error:  # noqa: BLE001 - reported, whatever it is; the engine lives on
                 result = error
-            self._inbox.put(_LoadEnded(command.id, command.slot, result))
+            self._inbox.put(_LoadEnded(command.id, command, result))
 
         loader = threading.Thread(target=work, name="loader", daemon=True)
         self._loaders = [*(t for t in self._loaders if t.is_alive()), loader]
@@ -170,7 +190,12 @@ class EngineCore:
         slot.after_load.append(command)
 
     def _load_ended(self, ended: _LoadEnded) -> None:
-        slot, result = self._slots[ended.slot], ended.result
+        slot, result = self._slots[ended.command.slot], ended.result
+        if isinstance(result, NotEnoughMemoryError) and not slot.load_cancelled.is_set():
+            others = [other.model for other in self._slots.values() if other.model is not None]
+            if sum(model.give_up_spare() for model in others):
+                self._start_load(ended.command)
+                return
         slot.load_id = None
         if isinstance(result, LoadedModel | LoadedEncoder) and not slot.load_cancelled.is_set():
             if isinstance(result, LoadedModel):
@@ -267,6 +292,16 @@ class EngineCore:
                 self._emit(target, cancelled("Embedding"))
         if waiting is not None:
             self._emit(target, _cancelled_before_start(waiting))
+
+    def _forget(self, command: Forget) -> None:
+        for id_, waiting in [
+            *self._encoding.items(),
+            *((p.id, p) for s in self._slots.values() for p in s.pending),
+        ]:
+            if isinstance(waiting, Submit) and waiting.request.owner == command.owner:
+                self._cancel(Cancel(0, id_))
+        counts = [slot.forget(command.owner) for slot in self._slots.values()]
+        self._emit(command.id, Forgotten(sum(c[0] for c in counts), sum(c[1] for c in counts)))
 
     def _stats(self, command: GetStats) -> None:
         values = {f"{name}.{key}": v for name, slot in self._slots.items() for key, v in slot.stats().items()}

@@ -168,8 +168,28 @@ class KVBlocks:
             for block in index.blocks_of(owner):
                 index.discard(block)
                 if pool.is_free(block):
+                    pool.mark_unused([block])
                     blank.append((group, block))
         return blank
+
+    def evict(self) -> list[tuple[int, int]]:
+        """Make every block unfindable because memory is short; returns the free ones, for the caller to blank."""
+        self.clear()
+        for pool in self.pools:
+            pool.mark_unused(pool.free_blocks())
+        return [(group, block) for group, pool in enumerate(self.pools) for block in pool.free_blocks()]
+
+    def withdraw(self, num_tokens: int) -> list[tuple[int, int]]:
+        """Keep only as many blocks of each group as hold `num_tokens` tokens; returns those that are gone.
+
+        A block that is held stays. The caller blanks what is returned.
+        """
+        gone = []
+        for group, (pool, index) in enumerate(zip(self.pools, self.indexes, strict=True)):
+            for block in pool.withdraw(pool.num_blocks - num_blocks_for(num_tokens)):
+                index.discard(block)
+                gone.append((group, block))
+        return gone
 
     def clear(self) -> None:
         """Make every block unfindable (memory is short, or contents are in doubt)."""

@@ -17,7 +17,10 @@ Keys are stored after rotary embedding. int8: scale = absmax / 127 over a token'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+import math
+import mmap
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from inglenook.engine.models.spec import ModelSpec
@@ -71,13 +74,17 @@ def num_blocks_for(tokens: int) -> int:
 
 @dataclass(slots=True)
 class KVTensors:
-    """The tensors of one group, laid out as the module's docstring says; scales are None unless int8."""
+    """The tensors of one group, laid out as the module's docstring says; scales are None unless int8.
+
+    `memory` is what the CPU tensors lie in, in the order k, v, k_scale, v_scale; empty on other devices.
+    """
 
     group: KVGroup
     k: torch.Tensor
     v: torch.Tensor
     k_scale: torch.Tensor | None = None
     v_scale: torch.Tensor | None = None
+    memory: tuple[mmap.mmap, ...] = field(default=(), repr=False)
 
     @property
     def num_blocks(self) -> int:
@@ -93,11 +100,30 @@ class KVTensors:
             if tensor is not None:
                 tensor[:, destination] = tensor[:, source]
 
-    def blank(self, block: int) -> None:
-        """Overwrite a block with zeros in every layer of the group."""
-        for tensor in (self.k, self.v, self.k_scale, self.v_scale):
-            if tensor is not None:
-                tensor[:, block] = 0
+    def blank(self, blocks: list[int]) -> None:
+        """Overwrite blocks with zeros in every layer of the group, and give whole pages of them back to the system."""
+        if not self.memory:
+            for tensor in (self.k, self.v, self.k_scale, self.v_scale):
+                if tensor is not None and blocks:
+                    tensor[:, blocks] = 0
+            return
+        runs, num_layers = _runs(sorted(blocks)), len(self.group.layers)
+        for memory in self.memory:
+            block_bytes = len(memory) // num_layers // self.num_blocks
+            for layer, (first, end) in itertools.product(range(num_layers), runs):
+                start = layer * self.num_blocks * block_bytes
+                _blank(memory, start + first * block_bytes, start + end * block_bytes)
+
+
+def _blank(memory: mmap.mmap, start: int, end: int) -> None:
+    # A private page that is given back reads as zeros afterwards.
+    first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+    if first >= last or not hasattr(mmap, "MADV_DONTNEED"):
+        memory[start:end] = bytes(end - start)
+        return
+    memory[start:first] = bytes(first - start)
+    memory.madvise(mmap.MADV_DONTNEED, first, last - first)
+    memory[last:end] = bytes(end - last)
 
 
 def allocate_kv(group: KVGroup, num_blocks: int, *, poison: bool = False) -> KVTensors:
@@ -108,20 +134,33 @@ def allocate_kv(group: KVGroup, num_blocks: int, *, poison: bool = False) -> KVT
     """
     shape = (len(group.layers), num_blocks, group.num_kv_heads, BLOCK_SIZE, group.head_size)
     names = ("k", "v") if group.dtype != "int8" else ("k", "v", "k_scale", "v_scale")
-    tensors = {}
+    tensors, memory = {}, []
     for name in names:
         scale = name.endswith("_scale")
-        dtype = "float32" if scale else group.dtype
-        tensors[name] = _lazy_zeros(shape[:-1] if scale else shape, dtype)
+        dtype: KVDtype = "float32" if scale else group.dtype
+        tensors[name], pages = _lazy_zeros(shape[:-1] if scale else shape, dtype)
+        memory.append(pages)
         if poison and dtype != "int8":
             tensors[name].fill_(float("nan"))
-    return KVTensors(group, **tensors)
+    return KVTensors(group, memory=tuple(memory), **tensors)
 
 
-def _lazy_zeros(shape: tuple[int, ...], dtype: KVDtype) -> torch.Tensor:
-    # NumPy's zeros come from calloc; torch.zeros would touch every page.
-    import numpy as np
+def _lazy_zeros(shape: tuple[int, ...], dtype: KVDtype) -> tuple[torch.Tensor, mmap.mmap]:
+    # Pages of our own, because torch.zeros would touch every one, and because these can be given back in part.
     import torch
 
-    raw = np.zeros(int(np.prod(shape)) * _BYTES[dtype], dtype=np.uint8)
-    return torch.from_numpy(raw).view(getattr(torch, dtype)).view(shape)
+    size = math.prod(shape) * _BYTES[dtype]
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS if hasattr(mmap, "MAP_PRIVATE") else None
+    pages = mmap.mmap(-1, size) if private is None else mmap.mmap(-1, size, flags=private)
+    return torch.frombuffer(pages, dtype=getattr(torch, dtype)).view(shape), pages
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    """The runs of consecutive numbers, each as its first and the number after its last."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number:
+            runs[-1] = (runs[-1][0], number + 1)
+        else:
+            runs.append((number, number + 1))
+    return runs

@@ -29,7 +29,7 @@ from inglenook.engine.scheduler import Scheduler
 from inglenook.engine.tokenizer.tokenizer import Tokenizer
 from inglenook.engine.weights.loader import ModelFile, open_model
 
-_SHORTEST_CONTEXT = 2048  # below this a model is refused rather than shortened further
+SHORTEST_CONTEXT = 2048  # below this a model is refused rather than shortened further
 _SPARE_CONTEXTS = 4  # sequences of full length that the pool may hold when memory allows
 
 
@@ -52,9 +52,24 @@ class LoadedModel:
     speculates: bool
     adapters: AdapterShelf
 
+    @property
+    def unmapped_bytes(self) -> int:
+        """Bytes of the KV cache that were never written: promised to this model, and still counted as free."""
+        pools = zip(self.scheduler.kv.pools, self.runner.block_bytes, strict=True)
+        return sum((pool.num_blocks - pool.num_used) * size for pool, size in pools)
+
+    def give_up_spare(self) -> int:
+        """Cut the KV cache down to one full context, for another model's sake; returns the bytes given up."""
+        kv = self.scheduler.kv
+        gone = kv.withdraw(self.spec.context_length)
+        self.runner.blank(gone)
+        return sum(self.runner.block_bytes[group] for group, _ in gone)
+
     def reset(self) -> None:
         """Start with an empty scheduler and pool, after a step failed half-way."""
         self.scheduler = self.scheduler.fresh()
+        pools = enumerate(self.scheduler.kv.pools)
+        self.runner.blank([(group, block) for group, pool in pools for block in range(pool.num_blocks)])
 
     def close(self) -> None:
         """Give all memory back."""
@@ -63,9 +78,13 @@ class LoadedModel:
 
 
 def load_model(
-    path: Path, slot: str, options: LoadOptions, progress: Callable[[LoadProgress], None]
+    path: Path,
+    slot: str,
+    options: LoadOptions,
+    progress: Callable[[LoadProgress], None],
+    reserved_bytes: int = 0,
 ) -> LoadedModel:
-    """Load the model at `path`.
+    """Load the model at `path`; `reserved_bytes` of the free memory are promised to other slots.
 
     `progress` is called often and may raise `LoadCancelledError`; nothing is kept then.
 
@@ -83,7 +102,7 @@ def load_model(
             kv_dtype=options.kv_dtype,
             num_threads=options.num_threads or default_num_threads(),
         )
-        context, num_blocks, notices = _plan_memory(file, backend, options)
+        context, num_blocks, notices = _plan_memory(file, backend, options, reserved_bytes)
         spec = dataclasses.replace(file.spec, context_length=context)
         groups = backend.kv_groups(spec)
         tokenizer = Tokenizer.from_model_file(file)
@@ -104,6 +123,7 @@ def load_model(
         context_length=context,
         weight_bytes=model.weight_bytes,
         kv_bytes=num_blocks * sum(group.block_bytes for group in groups),
+        need_bytes=estimate_need(model.weight_bytes, kv_bytes(groups, context)),
         load_s=time.perf_counter() - started,
         notices=notices,
         reasoning=tokenizer.reasoning,
@@ -123,7 +143,9 @@ def load_model(
     )
 
 
-def _plan_memory(file: ModelFile, backend: Backend, options: LoadOptions) -> tuple[int, int, tuple[str, ...]]:
+def _plan_memory(
+    file: ModelFile, backend: Backend, options: LoadOptions, reserved_bytes: int
+) -> tuple[int, int, tuple[str, ...]]:
     """Choose context length and number of KV blocks, or refuse the model before anything is loaded."""
     spec, own = file.spec, file.spec.context_length
     wanted = options.context_length or own
@@ -133,11 +155,11 @@ def _plan_memory(file: ModelFile, backend: Backend, options: LoadOptions) -> tup
         )
     groups = backend.kv_groups(spec)
     weights = backend.estimate_weight_bytes(spec, file.size_bytes)
-    free = memory_state().free_bytes
+    free = max(0, memory_state().free_bytes - reserved_bytes)
     context, notices = wanted, []
     if options.context_length is None:
-        while context > _SHORTEST_CONTEXT and estimate_need(weights, kv_bytes(groups, context)) > free:
-            context = max(_SHORTEST_CONTEXT, context // 2)
+        while context > SHORTEST_CONTEXT and estimate_need(weights, kv_bytes(groups, context)) > free:
+            context = max(SHORTEST_CONTEXT, context // 2)
         if context < own:
             notices.append(
                 f"The context is {context:,} tokens instead of the model's {own:,}, so that it fits the free memory."

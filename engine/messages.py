@@ -73,6 +73,18 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
+class Forget:
+    """Cancel an owner's requests and drop its text from every prefix cache. Answered by `Forgotten`."""
+
+    id: int
+    owner: str
+
+    def __post_init__(self) -> None:
+        if not self.owner:
+            raise InvalidRequestError("owner must name whose text to forget, got ''.")
+
+
+@dataclass(frozen=True, slots=True)
 class GetStats:
     """Answered by one `Stats`."""
 
@@ -101,6 +113,15 @@ class Heartbeat:
     progress: int
 
 
-Command = LoadModel | UnloadModel | Submit | EmbedTexts | Cancel | GetStats | Shutdown
-Answer = Event | Stats | Heartbeat
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Sent with id 0: something changed in a slot that people should know, with the context that is left."""
+
+    slot: str
+    sentence: str
+    context_length: int
+
+
+Command = LoadModel | UnloadModel | Submit | EmbedTexts | Cancel | Forget | GetStats | Shutdown
+Answer = Event | Stats | Heartbeat | Notice
 Emit = Callable[[int, Answer], None]

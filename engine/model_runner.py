@@ -16,19 +16,36 @@ class ModelRunner:
     def __init__(self, model: BackendModel) -> None:
         self._model = model
 
-    def run(self, plan: StepPlan, copies: list[BlockCopy]) -> torch.Tensor:
-        """Do the block copies in their order, then compute a plan's keys, values and logits.
+    @property
+    def block_bytes(self) -> tuple[int, ...]:
+        """Bytes of one block of each KV group."""
+        return tuple(kv.group.block_bytes for kv in self._model.kv)
 
-        Returns float32 [R, V] on the CPU: `num_logits` rows for each chunk, in the plan's order.
-        """
+    def copy_blocks(self, copies: list[BlockCopy]) -> None:
+        """Do the block copies in their order."""
         for copy in copies:
             self._model.kv[copy.group].copy_blocks([(copy.source, copy.destination)])
+
+    def run(self, plan: StepPlan) -> torch.Tensor:
+        """Compute a plan's keys, values and logits.
+
+        Returns float32 [R, V] on the CPU: `num_logits` rows for each chunk, in the plan's order.
+
+        Raises:
+            StepCancelledError: `cancel` was called meanwhile. Nothing counts as computed.
+        """
         return self._model.forward(build_batch(plan)).cpu()
 
+    def cancel(self) -> None:
+        """Make the step in flight end early where the back end can; from any thread."""
+        cancel = getattr(self._model, "cancel", None)
+        if cancel is not None:
+            cancel()
+
     def blank(self, blocks: list[tuple[int, int]]) -> None:
-        """Overwrite the contents of (KV group, block) pairs, so that forgotten text is gone from memory."""
-        for group, block in blocks:
-            self._model.kv[group].blank(block)
+        """Overwrite the contents of (KV group, block) pairs and give their memory back."""
+        for group, kv in enumerate(self._model.kv):
+            kv.blank([block for g, block in blocks if g == group])
 
     def close(self) -> None:
         """Give the model's memory back."""

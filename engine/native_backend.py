@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from inglenook.engine.backend import Progress, WeightSource
+from inglenook.engine.backend import Progress, StepCancelledError, WeightSource
 from inglenook.engine.errors import InternalEngineError, ModelFileError, UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype, KVGroup, KVTensors, allocate_kv, kv_groups
 from inglenook.engine.models.rope import rope_frequencies
@@ -233,10 +233,6 @@ class NativeModel:
             self._engine = None
         self._weights.close()
         self.kv = ()
-
-
-class StepCancelledError(Exception):
-    """A step ended before its time because `NativeModel.cancel` was called."""
 
 
 def _matrix_names(spec: ModelSpec) -> list[str]:

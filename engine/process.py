@@ -28,11 +28,17 @@ HEARTBEAT_S = 1.0
 
 _READ_BYTES = 1 << 18
 _EXIT_CRASHED = 1
+_EXIT_MEMORY = 71
 _EXIT_PROTOCOL = 76
 
 
 class Core(Protocol):
-    """What a home needs of an engine core; a `progress` attribute, if there, counts steps and load pieces."""
+    """What a home needs of an engine core; a `progress` attribute, if there, counts steps and load pieces.
+
+    `on_exhausted`, if set, is called once memory ran out for good: only a new process can help.
+    """
+
+    on_exhausted: Callable[[], None] | None
 
     def post(self, command: Command) -> None:
         """Take a command, from any thread, without blocking."""
@@ -69,6 +75,7 @@ def main(arguments: list[str], make_core: MakeCore = engine_core) -> NoReturn:
                     os._exit(0)  # the parent is gone
 
     core = make_core(emit)
+    core.on_exhausted = lambda: _end(_EXIT_MEMORY, "memory ran out")
     threading.Thread(target=_beat, args=(core, emit), name="engine-heartbeat", daemon=True).start()
     try:
         _read_commands(channel, core)

@@ -274,7 +274,9 @@ class LoadProgress:
 class Loaded:
     """A model stands in its slot. Sizes in bytes; `notices` are sentences for the user (a shortened context, say).
 
-    `reasoning` has the tags between which the model writes its reasoning, for who folds it; None: it writes none.
+    `kv_bytes` is the whole KV cache, which takes memory as it fills; `need_bytes` what the engine takes in all once
+    one context is full. `reasoning` has the tags between which the model writes its reasoning, for who folds it;
+    None: it writes none.
     """
 
     slot: str
@@ -286,6 +288,7 @@ class Loaded:
     weight_bytes: int
     kv_bytes: int
     load_s: float
+    need_bytes: int = 0
     notices: tuple[str, ...] = ()
     reasoning: ReasoningTags | None = None
 
@@ -295,6 +298,14 @@ class Unloaded:
     """The slot is empty and its memory is free."""
 
     slot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """An owner's text is gone from the engine: `num_requests` were cancelled, `num_blocks` dropped from the cache."""
+
+    num_requests: int
+    num_blocks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,5 +321,5 @@ class Embedded:
     cut: tuple[int, ...]
 
 
-Event = TokenText | Finished | Failed | LoadProgress | Loaded | Unloaded | Embedded
-TERMINAL_EVENTS = (Finished, Failed, Loaded, Unloaded, Embedded)
+Event = TokenText | Finished | Failed | LoadProgress | Loaded | Unloaded | Forgotten | Embedded
+TERMINAL_EVENTS = (Finished, Failed, Loaded, Unloaded, Forgotten, Embedded)

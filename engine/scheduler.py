@@ -57,6 +57,11 @@ class Scheduler:
         sequence.arrival = self._arrivals
         self._waiting.append(sequence)
 
+    def limit_step(self, max_step_tokens: int) -> None:
+        """Compute at most so many tokens a step from now on."""
+        self.max_step_tokens = max_step_tokens
+        self._max_running = min(self._max_running, max_step_tokens)
+
     def fork(self, sequence: Sequence, other: Sequence) -> None:
         """Start `other` with the computed tokens of a running sequence; it is queued like any other if blocks lack."""
         tables = self.kv.fork(sequence.tables, sequence.num_computed)

@@ -14,19 +14,21 @@ import traceback
 
 import torch
 
+from inglenook.engine.backend import StepCancelledError
 from inglenook.engine.completion import Completion
+from inglenook.engine.endings import cancelled, fail
 from inglenook.engine.errors import (
     ContextLengthError,
-    EngineError,
-    InternalEngineError,
     InvalidRequestError,
+    NotEnoughMemoryError,
 )
 from inglenook.engine.generation import Generation
 from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder
 from inglenook.engine.loaded_model import LoadedModel
-from inglenook.engine.messages import EmbedTexts, Emit, LoadModel, Submit, UnloadModel
+from inglenook.engine.memory_ladder import MemoryLadder, is_out_of_memory
+from inglenook.engine.messages import EmbedTexts, Emit, LoadModel, Notice, Submit, UnloadModel
 from inglenook.engine.prompt import Prompt
-from inglenook.engine.request import Embedded, Failed, Finished, Request, SamplingParams
+from inglenook.engine.request import Embedded, Request, SamplingParams
 from inglenook.engine.sequence import Chunk, Sequence, StepPlan
 from inglenook.engine.speculative.prompt_lookup import PromptLookup
 from inglenook.engine.step_cost import StepCost
@@ -54,6 +56,8 @@ class Slot:
         self.num_accepted_tokens = 0
         self._cost = StepCost()
         self._emit = emit
+        self._in_flight: frozenset[int] = frozenset()  # the requests of the step that is being computed
+        self._unwanted: set[int] = set()  # those of them that nobody wants any more
 
     def add(self, request_id: int, request: Request, prompt: Prompt, submitted: float) -> None:
         """Start a request whose prompt is encoded; `submitted` is its `time.perf_counter()`.
@@ -107,14 +111,32 @@ class Slot:
         model.scheduler.add(completion.choices[0].sequence)
 
     def step(self) -> None:
-        """Plan and run one step, then hand its tokens out. When this raises, call `fail_all`."""
+        """Plan and run one step, then hand its tokens out. When this raises, call `fail_all`.
+
+        A step that was interrupted or ran out of memory counts for nothing, and is planned anew by the next call.
+
+        Raises:
+            NotEnoughMemoryError: memory ran out, and there is nothing left to give up.
+        """
         assert self.model is not None
         model = self.model
         started = time.perf_counter()
         self._draft()
         plan = model.scheduler.plan()
         assert plan.chunks, "requests are open but nothing can be scheduled"
-        logits = model.runner.run(plan, model.scheduler.kv.take_copies())
+        model.runner.copy_blocks(model.scheduler.kv.take_copies())
+        self._in_flight = frozenset(chunk.sequence.id for chunk in plan.chunks)
+        try:
+            logits = model.runner.run(plan)
+        except StepCancelledError:
+            return
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            self._make_room(error)
+            return
+        finally:
+            self._in_flight, self._unwanted = frozenset(), set()
         model.scheduler.commit(plan)
         self.num_steps += 1
         if plan.num_tokens == sum(chunk.num_logits for chunk in plan.chunks):
@@ -126,6 +148,27 @@ class Slot:
                 self._take_logits(chunk, own, plan)
         if not self.completions:
             model.scheduler.kv.integrity()
+
+    def interrupt(self, request_id: int | None = None) -> None:
+        """End the step in flight early if all its requests are unwanted; None makes all so. From any thread.
+
+        When it comes too late, the next step is interrupted instead, which costs that step's time and nothing else.
+        """
+        in_flight, model = self._in_flight, self.model
+        self._unwanted |= in_flight if request_id is None else {request_id}
+        if model is not None and in_flight and in_flight <= self._unwanted:
+            model.runner.cancel()
+
+    def forget(self, owner: str) -> tuple[int, int]:
+        """Cancel an owner's requests and drop its blocks; returns how many there were of each."""
+        if self.model is None:
+            return 0, 0
+        mine = [c.id for c in self.completions.values() if c.choices[0].sequence.owner == owner]
+        for request_id in mine:
+            self.cancel(request_id)
+        blocks = self.model.scheduler.kv.forget(owner)
+        self.model.runner.blank(blocks)
+        return len(mine), len(blocks)
 
     def fail_all(self, error: Exception) -> None:
         """Fail all requests after a step that raised, and start with an empty cache."""
@@ -195,6 +238,37 @@ class Slot:
             values["kv_tokens_live"] = scheduler.num_live_tokens * len(scheduler.kv.pools)
             values["kv_blocks"] = sum(pool.num_blocks for pool in scheduler.kv.pools)
         return values
+
+    def _make_room(self, error: Exception) -> None:
+        """Give something up so that the next try may fit, and tell people if it is the context."""
+        assert self.model is not None
+        sentence = MemoryLadder(self.model).climb()
+        if sentence is None:
+            raise NotEnoughMemoryError(
+                "The computer ran out of memory while answering. Close other programs, ask for a shorter context, or "
+                "use a smaller model."
+            ) from error
+        if sentence:
+            self._emit(0, Notice(self.name, sentence, self.model.spec.context_length))
+            for completion in list(self.completions.values()):
+                self._fit_into_context(completion, sentence)
+
+    def _fit_into_context(self, completion: Completion, sentence: str) -> None:
+        """Let a running request go on within a context that became shorter, or fail it."""
+        assert self.model is not None
+        limit = self.model.spec.context_length
+        length = max(len(g.sequence.token_ids) for g in completion.choices)
+        if length >= limit:
+            self._drop(completion)
+            error = ContextLengthError(
+                f"{sentence} This conversation has {length:,} already. Start a new one."
+            )
+            fail(self._emit, completion.id, error)
+            return
+        completion.add_notice(sentence)
+        for generation in completion.choices:
+            room = limit - len(generation.sequence.token_ids)
+            generation.max_tokens = min(generation.max_tokens, generation.completion_tokens + room)
 
     def _draft(self) -> None:
         """Let every decoding sequence guess its next tokens."""
@@ -288,39 +362,3 @@ def _check_lengths(token_ids: tuple[int, ...], params: SamplingParams, model: Lo
             f"but this model's context holds {limit:,}. Shorten the prompt or the reply."
         )
     return room if asked is None else asked
-
-
-def fail(emit: Emit, command_id: int, error: BaseException) -> None:
-    """Answer a command with `Failed`.
-
-    Our own errors keep their sentence. Of any other only the class is told, since its text may quote a prompt.
-    """
-    if not isinstance(error, EngineError):
-        logger.error("unexpected %s in the engine", type(error).__name__)
-        if isinstance(error, MemoryError):
-            error = EngineError(
-                "The computer ran out of memory during this. Close other programs or use a smaller model."
-            )
-        else:
-            error = InternalEngineError(
-                f"Something unexpected went wrong inside the engine ({type(error).__name__}). Please report it."
-            )
-    emit(command_id, Failed(type(error).__name__, str(error)))
-
-
-def cancelled(what: str) -> Failed:
-    """The end of a load or an embedding job that was cancelled."""
-    return Failed("EngineError", f"{what} was cancelled.")
-
-
-def finished_before_start() -> Finished:
-    """The end of a request that was cancelled before its first step."""
-    return Finished(
-        finish_reason="cancelled",
-        prompt_tokens=0,
-        cached_tokens=0,
-        completion_tokens=0,
-        ttft_s=None,
-        tpot_s=None,
-        seed=0,
-    )

@@ -286,10 +286,10 @@ def test_a_step_that_fails_fails_its_requests_and_the_next_one_works(tiny, monke
         want = ids(client, ask(max_tokens=5))
         run, calls = ModelRunner.run, itertools.count()
 
-        def fail_once(self, plan, copies):
+        def fail_once(self, plan):
             if next(calls) == 2:
                 raise RuntimeError("secret prompt text")
-            return run(self, plan, copies)
+            return run(self, plan)
 
         monkeypatch.setattr(ModelRunner, "run", fail_once)
         with pytest.raises(InternalEngineError, match="RuntimeError") as caught:
@@ -306,8 +306,8 @@ def test_logits_that_are_not_numbers_fail_that_request_alone(tiny, monkeypatch):
         want = ids(client, ask("good", max_tokens=5))
         run = ModelRunner.run
 
-        def spoil(self, plan, copies):
-            logits = run(self, plan, copies).clone()
+        def spoil(self, plan):
+            logits = run(self, plan).clone()
             for row, chunk in enumerate(c for c in plan.chunks if c.is_last):
                 if chunk.sequence.num_prompt_tokens > 60:
                     logits[row] = torch.nan
@@ -414,9 +414,9 @@ def slow_loads(monkeypatch):
 
     go, load_model = threading.Event(), core.load_model
 
-    def wait_and_load(path, slot, options, progress):
+    def wait_and_load(*arguments):
         assert go.wait(T)
-        return load_model(path, slot, options, progress)
+        return load_model(*arguments)
 
     monkeypatch.setattr(core, "load_model", wait_and_load)
     return go

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-import inglenook.engine.client as client_module
+from inglenook.engine import restarts
 from inglenook.engine.child_home import ChildHome, describe_end
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import EngineError, EngineStoppedError, ModelNotFoundError, NotLoadedError
@@ -88,7 +88,7 @@ def test_a_death_fails_the_reply_with_the_reason_and_the_next_ask_works(
         handle.result(TIMEOUT_S)
 
     assert reason in str(caught.value)
-    assert "next request starts the engine again" in str(caught.value)
+    assert "What was written so far is kept; ask again to go on." in str(caught.value)
     assert handle.text() == "so far"
     assert ask(client, "count 2").result(TIMEOUT_S).text == "0 1 "
 
@@ -170,7 +170,7 @@ def test_three_restarts_in_five_minutes_and_then_a_clear_error(
     with pytest.raises(EngineStoppedError, match="not started again for"):
         client.load("model.gguf").result(1)
 
-    monkeypatch.setattr(client_module, "RESTART_WINDOW_S", 0.0)
+    monkeypatch.setattr(restarts, "WINDOW_S", 0.0)
     client.load("model.gguf")
     assert ask(client, "count 1").result(TIMEOUT_S).text == "0 "
 
