@@ -91,8 +91,10 @@ make_wheel() {
     mkdir "$work/source"
     git -C "$root" archive HEAD | tar -x -C "$work/source"
     printf '[build_ext]\nparallel = %d\n' "$(nproc)" >"$work/parallel.cfg"
+    # No debug information and no build id: both would tell the folder.
     # Optional extension modules that fail are left out without a word, so stage.py looks whether they are there.
-    (cd "$work/source" && DIST_EXTRA_CONFIG=$work/parallel.cfg CFLAGS="-g0 -ffile-prefix-map=$work/source=." "$work/venv/bin/pip" wheel -q --no-deps \
+    (cd "$work/source" && DIST_EXTRA_CONFIG=$work/parallel.cfg CFLAGS="-g0 -ffile-prefix-map=$work/source=." \
+        LDFLAGS=-Wl,--build-id=none "$work/venv/bin/pip" wheel -q --no-deps \
         --no-build-isolation --no-cache-dir -w "$work/wheels" .) >"$work/wheel.log" 2>&1 || { cat "$work/wheel.log" >&2; exit 1; }
     version=$(basename "$work"/wheels/inglenook-*.whl | cut -d- -f2)
 }
