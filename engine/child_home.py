@@ -20,6 +20,7 @@ from collections import deque
 from inglenook.engine.frames import FrameError, FrameReader, answer_reader, encode
 from inglenook.engine.home import Home, OnAnswer, OnEnd
 from inglenook.engine.messages import Answer, Cancel, Command, Heartbeat, Shutdown
+from inglenook.engine.process import EXIT_MEMORY
 from inglenook.engine.request import TERMINAL_EVENTS
 
 if sys.platform == "win32":
@@ -278,6 +279,11 @@ def describe_end(returncode: int, stderr: bytes, fault: str | None) -> str:
         if returncode == -signal.SIGKILL:
             what += " The system does this when memory runs out; a smaller model or fewer open programs help."
         return what
+    if returncode == EXIT_MEMORY:
+        return (
+            "The engine process ran out of memory and ended. Close other programs, ask for a shorter context, or use a "
+            "smaller model."
+        )
     lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     last = f": {lines[-1][:_LAST_LINE_CHARACTERS].removesuffix('.')}" if lines and returncode else ""
     return f"The engine process ended with exit code {returncode}{last}."

@@ -117,9 +117,9 @@ class EngineCore:
                 try:
                     slot.step()
                 except Exception as error:  # noqa: BLE001 - whatever it is, the engine goes on
-                    slot.fail_all(error)
                     if isinstance(error, NotEnoughMemoryError) and self.on_exhausted is not None:
-                        self.on_exhausted()
+                        self.on_exhausted()  # ends the process, and with it all that is open
+                    slot.fail_all(error)
                 self.progress += 1
             self._embed(open_slots, chatting=bool(chatting))
         self._shut_down()

@@ -25,10 +25,10 @@ else:
     from inglenook.engine import process_posix as system
 
 HEARTBEAT_S = 1.0
+EXIT_MEMORY = 71
 
 _READ_BYTES = 1 << 18
 _EXIT_CRASHED = 1
-_EXIT_MEMORY = 71
 _EXIT_PROTOCOL = 76
 
 
@@ -75,7 +75,7 @@ def main(arguments: list[str], make_core: MakeCore = engine_core) -> NoReturn:
                     os._exit(0)  # the parent is gone
 
     core = make_core(emit)
-    core.on_exhausted = lambda: _end(_EXIT_MEMORY, "memory ran out")
+    core.on_exhausted = lambda: _end(EXIT_MEMORY)
     threading.Thread(target=_beat, args=(core, emit), name="engine-heartbeat", daemon=True).start()
     try:
         _read_commands(channel, core)
