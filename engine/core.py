@@ -112,6 +112,8 @@ class EngineCore:
         while not self._stopping:
             open_slots = [slot for slot in self._slots.values() if slot.completions or slot.jobs]
             self._take_commands(wait=not open_slots)
+            if self._stopping:
+                break
             chatting = [slot for slot in open_slots if slot.completions]
             for slot in chatting:
                 try:

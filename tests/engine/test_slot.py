@@ -1,0 +1,174 @@
+"""Stopping within a step, and forgetting: a slot behind its client."""
+
+import threading
+import time
+
+import pytest
+from tiny_gguf import write_tiny_gguf
+
+from inglenook.engine.backend import StepCancelledError
+from inglenook.engine.client import EngineClient
+from inglenook.engine.errors import InvalidRequestError
+from inglenook.engine.kv_cache import KVTensors
+from inglenook.engine.model_runner import ModelRunner
+from inglenook.engine.request import Forgotten, LoadOptions, Request, SamplingParams
+
+T = 30.0
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    return write_tiny_gguf(tmp_path_factory.mktemp("model") / "tiny.gguf")
+
+
+@pytest.fixture
+def client(tiny):
+    with EngineClient.in_process() as client:
+        client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).result(T)
+        yield client
+
+
+def ask(length=40, reply=20, first=3, **more):
+    ids = tuple(first + i % 200 for i in range(length))
+    sampling = SamplingParams(temperature=0, max_tokens=reply, ignore_eos=True)
+    return Request(prompt_token_ids=ids, sampling=sampling, **more)
+
+
+class SlowSteps:
+    """Steps of a model that can be cancelled: while `hold` is set, a step lasts until it is, or until it is let go."""
+
+    def __init__(self, monkeypatch):
+        self.hold, self.begun, self.let_go = threading.Event(), threading.Event(), threading.Event()
+        self.cancels = 0
+        self._cancelled = threading.Event()
+        run = ModelRunner.run
+
+        def slow(runner, plan):
+            self.begun.set()
+            while self.hold.is_set() and not self.let_go.is_set() and not self._cancelled.wait(0.005):
+                pass
+            if self._cancelled.is_set():
+                self._cancelled.clear()
+                self.cancels += 1
+                raise StepCancelledError
+            return run(runner, plan)
+
+        monkeypatch.setattr(ModelRunner, "run", slow)
+        monkeypatch.setattr(ModelRunner, "cancel", lambda runner: self._cancelled.set())
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    return SlowSteps(monkeypatch)
+
+
+@pytest.mark.parametrize("end", ["cancel", "unload", "load", "close"])
+def test_whatever_makes_the_only_request_pointless_ends_its_step(client, tiny, steps, end):
+    steps.hold.set()
+    handle = client.submit(ask())
+    assert steps.begun.wait(T)
+    begun = time.monotonic()
+
+    {
+        "cancel": handle.cancel,
+        "unload": client.unload,
+        "load": lambda: client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)),
+        "close": client.close,
+    }[end]()
+
+    assert handle.result(T).finished.finish_reason == "cancelled"
+    assert time.monotonic() - begun < 2
+    assert steps.cancels == 1
+
+
+def test_a_step_that_others_need_goes_on_until_all_are_cancelled(client, steps):
+    want = client.submit(ask()).result(T).token_ids
+    steps.hold.set()
+    steps.begun.clear()
+    first = client.submit(ask())
+    assert steps.begun.wait(T)
+    second, third = client.submit(ask(first=90)), client.submit(ask(first=91))
+    first.cancel()  # alone in its step
+    first.result(T)
+    steps.begun.clear()
+    assert steps.begun.wait(T)
+
+    second.cancel()
+    assert not steps._cancelled.wait(0.1)
+    steps.hold.clear()
+    assert second.result(T).finished.finish_reason == "cancelled"
+    assert third.result(T).finished.finish_reason == "length"
+
+    assert steps.cancels == 1
+    assert client.submit(ask()).result(T).token_ids == want
+
+
+def test_a_step_that_was_cancelled_by_mistake_is_done_again_alike(client, steps):
+    """The cancel of a request that has just ended may hit the step of the next one."""
+    want = client.submit(ask(100, 30)).result(T).token_ids
+    handle = client.submit(ask(100, 30, cache_salt="cold"))
+    events = handle.events(T)
+    for _ in range(10):
+        next(events, None)
+        steps._cancelled.set()
+
+    assert handle.result(T).token_ids == want
+    assert steps.cancels > 0
+    assert client.stats().values["chat.kv_blocks_live"] == 0
+
+
+def test_forgetting_drops_an_owners_text_from_cache_and_memory(client, monkeypatch):
+    blanked = []
+    blank = KVTensors.blank
+    monkeypatch.setattr(KVTensors, "blank", lambda kv, blocks: (blanked.extend(blocks), blank(kv, blocks)))
+    client.submit(ask(64, owner="a")).result(T)
+    client.submit(ask(64, first=90, owner="b")).result(T)
+
+    assert client.forget("a").result(T) == Forgotten(num_requests=0, num_blocks=6)
+
+    assert len(blanked) == 6
+    assert client.submit(ask(64)).result(T).finished.cached_tokens == 0
+    assert client.submit(ask(64, first=90)).result(T).finished.cached_tokens == 63
+    assert client.forget("nobody").result(T) == Forgotten(0, 0)
+
+
+def test_forgetting_cancels_what_the_owner_still_asks_for(client, steps):
+    steps.hold.set()
+    mine, other = client.submit(ask(owner="a")), client.submit(ask(first=90, reply=3, owner="b"))
+    assert steps.begun.wait(T)
+
+    forgotten = client.forget("a")
+    steps.hold.clear()
+
+    assert forgotten.result(T).num_requests <= 1
+    assert mine.result(T).finished.finish_reason == "cancelled"
+    assert other.result(T).finished.finish_reason == "length"
+    assert client.submit(ask()).result(T).finished.cached_tokens == 0
+
+
+def test_forgetting_nobody_is_refused_and_without_an_engine_it_is_done_at_once(client):
+    with pytest.raises(InvalidRequestError, match="owner must name whose text"):
+        client.forget("")
+    with EngineClient.child() as sleeping:
+        assert sleeping.forget("a").result(0) == Forgotten(0, 0)
+
+
+@pytest.mark.slow
+def test_a_stop_ends_a_long_step_of_the_native_kernels_within_a_tenth_of_a_second(smollm2):
+    options = LoadOptions(backend="native-cpu", max_step_tokens=4096, context_length=4096)
+    with EngineClient.in_process() as client:
+        client.load(smollm2, options=options).result(T)
+        want = client.submit(ask(200, 8)).result(T).token_ids
+        waits = []
+        for number in range(5):
+            long = Request(prompt_token_ids=tuple(1000 + number + i % 3000 for i in range(3500)))
+            handle = client.submit(long)
+            threading.Event().wait(0.3)  # in the middle of its one step of some seconds
+            begun = time.monotonic()
+            handle.cancel()
+            assert handle.result(T).finished.finish_reason == "cancelled"
+            waits.append(time.monotonic() - begun)
+
+        assert client.submit(ask(200, 8, cache_salt="cold")).result(T).token_ids == want
+        assert client.stats().values["chat.kv_blocks_live"] == 0
+    assert sorted(waits)[2] < 0.1
