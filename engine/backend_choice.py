@@ -1,6 +1,6 @@
 """Which back end runs a model, and why: the choice behind "auto", and the list that `doctor` prints.
 
-"auto" prefers the native CPU kernels where they were built, this processor runs them and they know everything the
+"auto" prefers an NVIDIA card that runs the model, then the native CPU kernels where they were built, this processor runs them and they know everything the
 model asks for; else PyTorch on the CPU. The reason travels with the back end to whoever asks.
 """
 
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inglenook.engine.backend import Backend, WeightSource
+from inglenook.engine.cuda_backend import DETERMINISTIC, CudaBackend, cuda_status
+from inglenook.engine.cuda_backend import NAME as CUDA
+from inglenook.engine.cuda_backend import refusal as cuda_refusal
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype
 from inglenook.engine.models.spec import ModelSpec
@@ -18,7 +21,7 @@ from inglenook.engine.native_backend import NativeBackend, refusal
 from inglenook.engine.torch_backend import TORCH_BACKENDS, TorchBackend
 from inglenook.kernels.native import NativeUnavailableError
 
-BACKEND_NAMES = (NATIVE, *TORCH_BACKENDS)
+BACKEND_NAMES = (NATIVE, *TORCH_BACKENDS, CUDA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,8 @@ def backend_statuses() -> tuple[BackendStatus, ...]:
     except NativeUnavailableError as error:
         native = BackendStatus(NATIVE, False, str(error))
     others = (BackendStatus(name, True, make().reason) for name, make in TORCH_BACKENDS.items())
-    return (native, *others)
+    cuda = BackendStatus(CUDA, *cuda_status())
+    return (cuda, native, *others) if cuda.usable else (native, *others, cuda)
 
 
 def choose_backend(
@@ -51,13 +55,18 @@ def choose_backend(
 ) -> Backend:
     """Return the back end of a name, or for "auto" the best one for this model.
 
-    `kv_dtype` None is the back end's own. A native back end of one instruction set is named "native-cpu:ISA".
+    `kv_dtype` None is the back end's own. A native back end of one instruction set is named "native-cpu:ISA",
+    the CUDA one with one order of sums "cuda:deterministic".
 
     Raises:
         InvalidRequestError: there is no back end of that name, or it has no such KV cache.
         UnsupportedModelError: the back end asked for by name cannot run here, or cannot run this model.
     """
     kind, _, isa = name.partition(":")
+    if kind == CUDA or name == "auto":
+        card = _cuda(spec, kv_dtype, isa if kind == CUDA else "", must=kind == CUDA)
+        if card is not None:
+            return card
     if kind == NATIVE or name == "auto":
         why = refusal(spec, source)
         try:
@@ -76,6 +85,19 @@ def choose_backend(
     if name not in TORCH_BACKENDS:
         raise InvalidRequestError(f"backend must be auto, {', '.join(BACKEND_NAMES)}; got {name!r}.")
     return _torch(name, kv_dtype)
+
+
+def _cuda(spec: ModelSpec, kv_dtype: KVDtype | None, mode: str, *, must: bool) -> CudaBackend | None:
+    """The card's back end; None where it cannot be used and need not."""
+    if mode not in ("", DETERMINISTIC):
+        raise InvalidRequestError(f"backend {CUDA} can be {CUDA}:{DETERMINISTIC}, got {CUDA}:{mode}.")
+    usable, reason = cuda_status()
+    why = cuda_refusal(spec) if usable else reason
+    if why is None:
+        return CudaBackend(kv_dtype=kv_dtype, is_deterministic=mode == DETERMINISTIC, reason=reason)
+    if must:
+        raise UnsupportedModelError(f"The CUDA back end does not run this model: {why}.")
+    return None
 
 
 def _torch(name: str, kv_dtype: KVDtype | None, because: str | None = None) -> TorchBackend:

@@ -18,6 +18,7 @@ from inglenook.engine.adapter_shelf import AdapterShelf
 from inglenook.engine.backend import Backend
 from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.cpu import default_num_threads
+from inglenook.engine.cuda_backend import CudaBackend
 from inglenook.engine.errors import InvalidRequestError
 from inglenook.engine.kv_blocks import KVBlocks
 from inglenook.engine.kv_cache import num_blocks_for
@@ -155,7 +156,10 @@ def _plan_memory(
         )
     groups = backend.kv_groups(spec)
     weights = backend.estimate_weight_bytes(spec, file.size_bytes)
-    free = max(0, memory_state().free_bytes - reserved_bytes)
+    if isinstance(backend, CudaBackend):
+        free = backend.free_bytes()  # the card's; what is promised to other slots is the computer's
+    else:
+        free = max(0, memory_state().free_bytes - reserved_bytes)
     context, notices = wanted, []
     if options.context_length is None:
         while context > SHORTEST_CONTEXT and estimate_need(weights, kv_bytes(groups, context)) > free:

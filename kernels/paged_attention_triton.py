@@ -16,10 +16,11 @@ import torch
 import triton
 import triton.language as tl
 
-from inglenook.kernels.compilation import BF16, F16, F32, FP8, I8, I32, Compilation
+from inglenook.kernels.compilation import BF16, F32, FP8, I8, I32, Compilation
 
 MAX_PARTS = 32
-_TILE = 64
+# padded head size -> (positions of a tile, warps, stages)
+_TILES = {16: (64, 4, 3), 32: (64, 4, 3), 64: (64, 4, 3), 128: (64, 4, 3), 256: (32, 4, 2)}
 
 
 @triton.jit
@@ -83,8 +84,8 @@ def _decode_kernel(
         page = tl.load(tables + sequence.to(tl.int64) * table_width + position // PAGE, mask=visible, other=0)
         at = (page.to(tl.int64) * KV_HEADS + kv_head) * PAGE + position % PAGE
         inside = visible[:, None] & (d < D)[None, :]
-        k = tl.load(k_cache + at[:, None] * D + d[None, :], mask=inside, other=0)
-        v = tl.load(v_cache + at[:, None] * D + d[None, :], mask=inside, other=0)
+        k = tl.load(k_cache + at[:, None] * D + d[None, :], mask=inside, other=0.0)
+        v = tl.load(v_cache + at[:, None] * D + d[None, :], mask=inside, other=0.0)
         k_scale = at
         v_scale = at
         if IS_QUANTISED:
@@ -155,12 +156,13 @@ def decode_attention(
         if workspace is None or workspace.numel() < rows * (size + 2):
             raise ValueError(f"{parts} parts need a workspace of {rows * (size + 2)} numbers")
         target, maxima, sums = workspace, workspace[rows * size :], workspace[rows * (size + 1) :]
-    block = triton.next_power_of_2(size)
+    block = max(16, triton.next_power_of_2(size))
+    tile, warps, stages = _TILES[block]
     _decode_kernel[(sequences, kv_heads, parts)](
         q, target, maxima, sums, k_cache, v_cache, k_scales, v_scales, block_tables, context_lengths,
         block_tables.stride(0), scale, softcap, HEADS=heads, KV_HEADS=kv_heads, D=size, WINDOW=window,
         HAS_SOFTCAP=softcap > 0, IS_QUANTISED=k_scales is not None, PAGE=page, PARTS=parts,
-        M=max(16, triton.next_power_of_2(heads // kv_heads)), N=_TILE, BLOCK=block, num_warps=4, num_stages=_stages(block),
+        M=max(16, triton.next_power_of_2(heads // kv_heads)), N=tile, BLOCK=block, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     if parts > 1:
         _merge_kernel[(sequences * heads,)](
@@ -185,16 +187,13 @@ def _check(
         raise ValueError("block tables must be int32 and contiguous along a row")
 
 
-def _stages(block: int) -> int:
-    return 3 if block <= 128 else 2
-
-
 def compilations() -> list[Compilation]:
     """Every configuration that is shipped: head sizes, caches, windows, soft caps, one part and many."""
     found = []
     for size, heads, kv_heads in [(64, 9, 3), (96, 32, 32), (128, 32, 8), (256, 8, 4)]:
         block = triton.next_power_of_2(size)
-        for cache in (F16, BF16, I8, FP8):
+        tile, warps, stages = _TILES[block]
+        for cache in (BF16, I8, FP8):
             scales = F32 if cache == I8 else None
             for window, has_softcap, parts in [(0, False, 1), (0, False, 16), (4096, True, 16)]:
                 is_split = parts > 1
@@ -211,13 +210,14 @@ def compilations() -> list[Compilation]:
                         {
                             "HEADS": heads, "KV_HEADS": kv_heads, "D": size, "WINDOW": window,
                             "HAS_SOFTCAP": has_softcap, "IS_QUANTISED": cache == I8, "PAGE": 16,
-                            "PARTS": parts, "M": 16, "N": _TILE, "BLOCK": block,
+                            "PARTS": parts, "M": 16, "N": tile, "BLOCK": block,
                         },
-                        num_stages=_stages(block),
+                        num_warps=warps,
+                        num_stages=stages,
                         oldest=89 if cache == FP8 else 80,
                     )
                 )  # fmt: skip
-        for parts in (2, 4, 8, 16, 32):
+        for parts in (2, 32):
             found.append(
                 Compilation(
                     f"merge of {parts} parts of {size}",

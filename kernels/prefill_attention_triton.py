@@ -16,14 +16,14 @@ import torch
 import triton
 import triton.language as tl
 
-from inglenook.kernels.compilation import BF16, F16, F32, FP8, I8, I32, Compilation
+from inglenook.kernels.compilation import BF16, F32, FP8, I8, I32, Compilation
 from inglenook.kernels.paged_attention_triton import accumulate, scores_of_tile
 
 # padded head size -> (rows, positions, warps, stages) of a tile
 _TILES = {
     16: (64, 64, 4, 2),
     32: (64, 64, 4, 2),
-    64: (128, 64, 4, 3),
+    64: (128, 64, 8, 3),
     128: (128, 64, 8, 3),
     256: (64, 32, 8, 2),
 }
@@ -77,8 +77,8 @@ def _prefill_kernel(
             )
             at = (page.to(tl.int64) * KV_HEADS + kv_head) * PAGE + position % PAGE
             inside = there[:, None] & (d < D)[None, :]
-            k = tl.load(k_cache + at[:, None] * D + d[None, :], mask=inside, other=0)
-            v = tl.load(v_cache + at[:, None] * D + d[None, :], mask=inside, other=0)
+            k = tl.load(k_cache + at[:, None] * D + d[None, :], mask=inside, other=0.0)
+            v = tl.load(v_cache + at[:, None] * D + d[None, :], mask=inside, other=0.0)
             k_scale = at
             v_scale = at
             if IS_QUANTISED:
@@ -145,7 +145,7 @@ def compilations() -> list[Compilation]:
     for size, heads, kv_heads in [(64, 9, 3), (96, 32, 32), (128, 32, 8), (256, 8, 4)]:
         block = triton.next_power_of_2(size)
         m, n, warps, stages = _TILES[block]
-        for cache in (F16, BF16, I8, FP8):
+        for cache in (BF16, I8, FP8):
             scales = F32 if cache == I8 else None
             for window, has_softcap in [(0, False), (4096, True)]:
                 found.append(

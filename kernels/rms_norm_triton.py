@@ -97,7 +97,7 @@ def compilations() -> list[Compilation]:
     found = []
     sizes = dict.fromkeys(("columns", "branch_stride", "out_stride"), "i32")
     numbers = dict.fromkeys(("eps", "factor"), "fp32")
-    for columns in (1024, 4096, 8192, 16384):
+    for columns in (4096, 16384):
         for has_branch, has_post, has_weight in [
             (False, False, True),
             (True, False, True),

@@ -1,0 +1,187 @@
+"""The decoder as a card runs it: operations in place, over buffers made once, so that a step can be captured.
+
+The arithmetic is that of `models/decoder.py`, with norms joined to the residual stream and rotation to the storing of
+keys. The residual stream is float32, everything between is the compute dtype, logits are float32. Nothing here waits
+for the device, nor depends on a number that only the device knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from inglenook.engine.device_operations import DeviceLinear, DeviceOperations, RopeTables, Rows
+from inglenook.engine.kv_cache import KVTensors
+from inglenook.engine.models.spec import ModelSpec
+from inglenook.kernels.packed_weight import PackedWeight
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceLayer:
+    """One layer's weights; norms float32, None where a model has none."""
+
+    attention_norm: torch.Tensor | None
+    qkv: DeviceLinear
+    q_norm: torch.Tensor | None
+    k_norm: torch.Tensor | None
+    o: DeviceLinear
+    attention_post_norm: torch.Tensor | None
+    mlp_norm: torch.Tensor | None
+    gate_up: DeviceLinear
+    down: DeviceLinear
+    mlp_post_norm: torch.Tensor | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceWeights:
+    """All weights on the device; `rope` and `local_rope` are cosines and sines float32 [context, P]."""
+
+    embedding: PackedWeight
+    layers: tuple[DeviceLayer, ...]
+    output_norm: torch.Tensor
+    head: DeviceLinear
+    rope: RopeTables
+    local_rope: RopeTables | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepInputs:
+    """A step on the device: `Batch` without its logits rows, and what of it is known on the host.
+
+    num_decodes: leading sequences with one row each.  prefills: the rows of the others, None without any.
+    logits_rows: int64 [R], None for all rows.
+    """
+
+    token_ids: torch.Tensor
+    positions: torch.Tensor
+    slots: tuple[torch.Tensor, ...]
+    decodes: tuple[Rows, ...]
+    prefills: tuple[Rows, ...]
+    logits_rows: torch.Tensor | None
+
+
+class StepBuffers:
+    """Where a step of up to `capacity` rows keeps its numbers."""
+
+    def __init__(self, spec: ModelSpec, capacity: int, dtype: torch.dtype, device: torch.device) -> None:
+        def make(*shape: int, kind: torch.dtype = dtype) -> torch.Tensor:
+            return torch.empty((capacity, *shape), dtype=kind, device=device)
+
+        self.capacity = capacity
+        self.x = make(spec.hidden_size, kind=torch.float32)
+        self.normed = make(spec.hidden_size)
+        self.branch = make(spec.hidden_size)
+        self.qkv = make(spec.q_size + 2 * spec.kv_size)
+        self.q = make(spec.num_heads, spec.head_size)
+        self.attended = make(spec.num_heads, spec.head_size)
+        self.gate_up = make(2 * spec.intermediate_size)
+        self.inner = make(spec.intermediate_size)
+
+
+class DeviceDecoder:
+    """A decoder over paged KV tensors on one device."""
+
+    def __init__(self, spec: ModelSpec, weights: DeviceWeights, operations: DeviceOperations) -> None:
+        self.spec = spec
+        self.weights = weights
+        self._ops = operations
+
+    @torch.inference_mode()
+    def step(
+        self, inputs: StepInputs, kv: tuple[KVTensors, ...], buffers: StepBuffers, logits: torch.Tensor
+    ) -> None:
+        """Run one step; logits: float32 [R, vocab_size], written."""
+        spec, ops = self.spec, self._ops
+        rows = inputs.token_ids.shape[0]
+        x, normed, branch = buffers.x[:rows], buffers.normed[:rows], buffers.branch[:rows]
+        ops.embedding(self.weights.embedding, inputs.token_ids, x, spec.embedding_scale)
+        place = {
+            layer: (g, i) for g, tensors in enumerate(kv) for i, layer in enumerate(tensors.group.layers)
+        }
+        joins: torch.Tensor | None = None
+        post: torch.Tensor | None = None
+        last = len(self.weights.layers) - 1
+        for number, layer in enumerate(self.weights.layers):
+            ops.add_rms_norm(
+                x,
+                layer.attention_norm,
+                spec.norm_eps,
+                normed,
+                branch=joins,
+                post_weight=post,
+                factor=spec.residual_scale,
+            )
+            attended = self._attend(number, layer, inputs, kv, place[number], buffers)
+            if number == last and inputs.logits_rows is not None:
+                # only rows whose logits are wanted go on
+                attended = attended.index_select(0, inputs.logits_rows)
+                x = x.index_select(0, inputs.logits_rows)
+                rows = x.shape[0]
+                normed, branch = buffers.normed[:rows], buffers.branch[:rows]
+            ops.linear(attended.flatten(1), layer.o, branch)
+            ops.add_rms_norm(
+                x,
+                layer.mlp_norm,
+                spec.norm_eps,
+                normed,
+                branch=branch,
+                post_weight=layer.attention_post_norm,
+                factor=spec.residual_scale,
+            )
+            gate_up, inner = buffers.gate_up[:rows], buffers.inner[:rows]
+            ops.linear(normed, layer.gate_up, gate_up)
+            ops.gated_activation(gate_up, inner, spec.activation)
+            ops.linear(inner, layer.down, branch)
+            joins, post = branch, layer.mlp_post_norm
+        ops.add_rms_norm(
+            x,
+            self.weights.output_norm,
+            spec.norm_eps,
+            normed,
+            branch=joins,
+            post_weight=post,
+            factor=spec.residual_scale,
+        )
+        ops.linear(normed, self.weights.head, logits)
+        if spec.logit_scale != 1:
+            logits *= spec.logit_scale
+        if spec.logit_softcap:
+            logits.div_(spec.logit_softcap).tanh_().mul_(spec.logit_softcap)
+
+    def _attend(
+        self,
+        number: int,
+        layer: DeviceLayer,
+        inputs: StepInputs,
+        kv: tuple[KVTensors, ...],
+        place: tuple[int, int],
+        buffers: StepBuffers,
+    ) -> torch.Tensor:
+        spec, ops = self.spec, self._ops
+        group, index = place
+        rows = inputs.token_ids.shape[0]
+        qkv, q, attended = buffers.qkv[:rows], buffers.q[:rows], buffers.attended[:rows]
+        ops.linear(buffers.normed[:rows], layer.qkv, qkv)
+        norms = None
+        if layer.q_norm is not None and layer.k_norm is not None:
+            if spec.qk_norm == "whole":
+                ops.rms_norm_rows(qkv[:, : spec.q_size], layer.q_norm, spec.norm_eps)
+                keys = qkv[:, spec.q_size : spec.q_size + spec.kv_size]
+                ops.rms_norm_rows(keys, layer.k_norm, spec.norm_eps)
+            else:
+                norms = (layer.q_norm, layer.k_norm)
+        rope: RopeTables | None = self.weights.rope
+        if number in spec.unrotated_layers:
+            rope = None
+        elif kv[group].group.window and self.weights.local_rope is not None:
+            rope = self.weights.local_rope
+        ops.rotate_and_store(
+            qkv, rope, inputs.positions, inputs.slots[group], q, kv[group], index, norms, spec.norm_eps
+        )
+        scale, cap = spec.attention_scale, spec.attention_softcap
+        if inputs.decodes:
+            ops.decode_attention(q, kv[group], index, inputs.decodes[group], attended, scale, cap)
+        if inputs.prefills:
+            ops.prefill_attention(q, kv[group], index, inputs.prefills[group], attended, scale, cap)
+        return attended

@@ -1,0 +1,94 @@
+"""Weights on their way from a file to the card: packed matrices, float32 vectors, rotary tables."""
+
+from __future__ import annotations
+
+import torch
+
+from inglenook.engine.backend import Progress, WeightSource
+from inglenook.engine.device_decoder import DeviceLayer, DeviceWeights
+from inglenook.engine.device_operations import DeviceLinear, RopeTables
+from inglenook.engine.models.rope import rope_tables
+from inglenook.engine.models.spec import ModelSpec, RopeSpec
+from inglenook.kernels.dequantize import dequantize
+from inglenook.kernels.packed_weight import PackedWeight, pack_weight, stack_rows
+
+
+def load_weights(
+    spec: ModelSpec, source: WeightSource, device: torch.device, dtype: torch.dtype, progress: Progress
+) -> tuple[DeviceWeights, int]:
+    """Read all weights of a model; returns them and the bytes that they take.
+
+    Raises:
+        ModelFileError: a tensor is missing.
+    """
+    reader = _Reader(source, device, dtype, progress)
+    layers = tuple(_layer(spec, reader, f"layers.{i}.") for i in range(spec.num_layers))
+    embedding = reader.matrix("embedding")
+    head = DeviceLinear((embedding,) if spec.tied_head else (reader.matrix("head"),))
+    weights = DeviceWeights(
+        embedding,
+        layers,
+        reader.vector("output_norm"),
+        head,
+        _tables(spec.rope, spec, device),
+        None if spec.local_rope is None else _tables(spec.local_rope, spec, device),
+    )
+    return weights, reader.loaded_bytes
+
+
+class _Reader:
+    """Reads tensors one after another and reports progress in bytes of the source."""
+
+    def __init__(
+        self, source: WeightSource, device: torch.device, dtype: torch.dtype, progress: Progress
+    ) -> None:
+        self._source = source
+        self._device, self._dtype = device, dtype
+        self._progress = progress
+        self._done = 0
+        self.loaded_bytes = 0
+
+    def matrix(self, name: str) -> PackedWeight:
+        tensor = self._source.tensor(name)
+        weight = pack_weight(tensor, self._device, self._dtype)
+        self._count(tensor.size_bytes, weight.size_bytes)
+        return weight
+
+    def vector(self, *names: str) -> torch.Tensor:
+        tensors = [self._source.tensor(name) for name in names]
+        out = torch.cat([dequantize(t, torch.float32).flatten() for t in tensors]).to(self._device)
+        self._count(sum(t.size_bytes for t in tensors), out.nbytes)
+        return out
+
+    def _count(self, read: int, loaded: int) -> None:
+        self._done += read
+        self.loaded_bytes += loaded
+        self._progress(self._done, self._source.size_bytes)
+
+
+def _layer(spec: ModelSpec, reader: _Reader, prefix: str) -> DeviceLayer:
+    def norm(name: str, is_there: bool) -> torch.Tensor | None:
+        return reader.vector(prefix + name) if is_there else None
+
+    def linear(*names: str, has_bias: bool) -> DeviceLinear:
+        parts = stack_rows([reader.matrix(prefix + name) for name in names])
+        bias = reader.vector(*(f"{prefix}{name}_bias" for name in names)) if has_bias else None
+        return DeviceLinear(parts, bias)
+
+    return DeviceLayer(
+        attention_norm=norm("attention_norm", spec.pre_norms),
+        qkv=linear("q", "k", "v", has_bias=spec.qkv_bias),
+        q_norm=norm("q_norm", spec.qk_norm != "none"),
+        k_norm=norm("k_norm", spec.qk_norm != "none"),
+        o=linear("o", has_bias=spec.o_bias),
+        attention_post_norm=norm("attention_post_norm", spec.post_norms),
+        mlp_norm=norm("mlp_norm", spec.pre_norms),
+        gate_up=linear("gate", "up", has_bias=spec.mlp_bias),
+        down=linear("down", has_bias=spec.mlp_bias),
+        mlp_post_norm=norm("mlp_post_norm", spec.post_norms),
+    )
+
+
+def _tables(rope: RopeSpec, spec: ModelSpec, device: torch.device) -> RopeTables:
+    cos, sin = rope_tables(rope, spec.context_length)
+    return torch.from_numpy(cos).to(device), torch.from_numpy(sin).to(device)

@@ -1,0 +1,192 @@
+"""The CUDA back end's control flow on computers without a card: its operations are plain PyTorch here."""
+
+import pytest
+import torch
+from random_models import RandomModel, Steps, small_spec
+
+from inglenook.engine.backend_choice import backend_statuses, choose_backend
+from inglenook.engine.batch import Batch
+from inglenook.engine.cuda_backend import CudaBackend, CudaModel, cuda_status
+from inglenook.engine.device_operations import PlainOperations
+from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
+from inglenook.engine.models.spec import ExpertsSpec, ModelSpec, RopeSpec
+from inglenook.engine.torch_backend import TORCH_BACKENDS
+
+MIXED = {"v": "Q6_K", "down": "Q6_K", "embedding": "Q8_0"}
+
+
+def mixed_formats(name: str) -> str:
+    return MIXED.get(name.rpartition(".")[2], "Q4_0")
+
+
+def wide(**changes: object) -> ModelSpec:
+    """Rows of whole 256s, as the K formats need them."""
+    return small_spec(hidden_size=256, intermediate_size=256, **changes)
+
+
+SPECS = {
+    "llama": small_spec(),
+    "qwen2": small_spec(qkv_bias=True, tied_head=False, rope=RopeSpec(theta=1e4, size=8)),
+    "qwen3": small_spec(qk_norm="head"),
+    "olmo2": small_spec(qk_norm="whole", pre_norms=False, post_norms=True),
+    "gemma2": small_spec(
+        post_norms=True, activation="gelu_tanh", attention_softcap=5.0, logit_softcap=3.0, embedding_scale=8.0,
+        sliding_windows=(20, 0, 20), local_rope=RopeSpec(theta=500.0, size=16),
+    ),
+    "granite": small_spec(residual_scale=0.3, logit_scale=0.5, o_bias=True, mlp_bias=True, activation="gelu"),
+    "smollm3": small_spec(unrotated_layers=(1,)),
+}  # fmt: skip
+
+
+def load(spec: ModelSpec, source: RandomModel, **options: object) -> CudaModel:
+    backend = CudaBackend(
+        device="cpu", dtype=torch.float32, make_operations=lambda spec: PlainOperations(), **options
+    )
+    return backend.load(spec, source, lambda done, total: None)
+
+
+def both(spec: ModelSpec, format_of=lambda name: "Q8_0", **options: object):
+    source = RandomModel(spec, format_of)
+    ours = load(spec, source, **{"kv_dtype": "float32"} | options)
+    reference = TORCH_BACKENDS["reference"]().load(spec, source, lambda done, total: None)
+    return ours, reference
+
+
+def start(models, spec: ModelSpec, sequences: int) -> Steps:
+    steps = Steps(spec, len(set(spec.sliding_windows)), sequences)
+    for model in models:
+        model.allocate_kv((steps.num_blocks,) * len(set(spec.sliding_windows)))
+    return steps
+
+
+def assert_equal(ours, reference, batch: Batch) -> None:
+    torch.testing.assert_close(ours.forward(batch), reference.forward(batch), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_prompts_decodes_and_mixed_steps_give_the_references_logits(name: str) -> None:
+    spec = SPECS[name]
+    ours, reference = both(spec)
+    steps = start((ours, reference), spec, 4)
+
+    assert_equal(ours, reference, steps.batch({2: 33, 0: 5}, wants_all=True))
+    assert_equal(ours, reference, steps.batch({2: 1, 0: 1}))
+    assert_equal(ours, reference, steps.batch({0: 1, 2: 1, 1: 40}))
+    assert_equal(ours, reference, steps.batch({1: 1, 0: 1, 2: 1}))
+
+
+def test_parts_of_different_formats_are_multiplied_one_by_one() -> None:
+    spec = wide()
+    ours, reference = both(spec, mixed_formats)
+    steps = start((ours, reference), spec, 1)
+
+    assert_equal(ours, reference, steps.batch({0: 20}))
+
+
+def test_spare_rows_of_a_graph_change_nothing() -> None:
+    spec = small_spec()
+    ours, reference = both(spec)
+    steps = start((ours, reference), spec, 5)
+    first = steps.batch(dict.fromkeys(range(5), 3))
+    assert_equal(ours, reference, first)
+
+    for sequences in ((0, 1, 2, 3, 4), (0, 3), (4, 1, 2)):  # graphs of 8, 2 and 4 rows, one after another
+        assert_equal(ours, reference, steps.batch(dict.fromkeys(sequences, 1)))
+
+    stored = [kv.k.clone() for kv in ours.kv]
+    assert torch.allclose(stored[0], reference.kv[0].k, atol=1e-4)
+
+
+def test_more_rows_than_the_largest_graph_run_without_one() -> None:
+    spec = small_spec(num_layers=1)
+    ours, reference = both(spec)
+    steps = start((ours, reference), spec, 70)
+
+    assert_equal(ours, reference, steps.batch(dict.fromkeys(range(70), 1)))
+
+
+def test_a_step_beyond_the_buffers_makes_larger_ones() -> None:
+    spec = small_spec(num_layers=1)
+    ours, reference = both(spec)
+    steps = start((ours, reference), spec, 1)
+
+    assert_equal(ours, reference, steps.batch({0: 150}))
+
+
+def test_rows_without_wanted_logits_give_none() -> None:
+    spec = small_spec()
+    ours, reference = both(spec)
+    steps = start((ours, reference), spec, 2)
+    batch = steps.batch({0: 1, 1: 1})
+    only_second = Batch(
+        batch.token_ids, batch.positions, batch.query_starts, batch.context_lengths, torch.tensor([1]), batch.groups
+    )  # fmt: skip
+
+    assert_equal(ours, reference, only_second)
+    assert ours.forward(steps.batch({0: 4})).shape == (1, spec.vocab_size)
+
+
+def test_logits_outlive_the_next_step() -> None:
+    spec = small_spec()
+    ours, reference = both(spec)
+    steps = start((ours, reference), spec, 1)
+    first = ours.forward(steps.batch({0: 1}))
+    before = first.clone()
+
+    ours.forward(steps.batch({0: 1}))
+
+    assert torch.equal(first, before)
+
+
+def test_an_int8_cache_costs_little() -> None:
+    spec = small_spec()
+    ours, reference = both(spec, kv_dtype="int8")
+    steps = start((ours, reference), spec, 1)
+
+    batch = steps.batch({0: 40}, wants_all=True)
+
+    difference = (ours.forward(batch) - reference.forward(batch)).abs().max()
+    assert difference < 0.05
+    assert ours.kv[0].k.dtype == torch.int8
+
+
+def test_warming_up_leaves_no_cache_and_can_be_cancelled() -> None:
+    model, _ = both(small_spec(num_layers=1))
+    reports = []
+
+    model.warm_up(lambda: reports.append(1))
+
+    assert model.kv == ()
+    assert len(reports) > 5
+
+    def cancel() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.warm_up(cancel)
+
+
+def test_a_mixture_of_experts_is_refused_by_name() -> None:
+    spec = small_spec(experts=ExpertsSpec(count=4, used=2))
+
+    with pytest.raises(UnsupportedModelError, match="mixture of experts"):
+        load(spec, RandomModel(spec, lambda name: "Q8_0"))
+
+
+def test_an_unknown_cache_dtype_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidRequestError, match="bfloat16, float16, int8"):
+        CudaBackend(kv_dtype="float32")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this computer has a card")
+def test_without_a_card_the_reason_is_said_and_auto_takes_another_back_end() -> None:
+    spec = small_spec()
+    source = RandomModel(spec, lambda name: "Q8_0")
+    usable, reason = cuda_status()
+
+    status = next(s for s in backend_statuses() if s.name == "cuda")
+
+    assert (status.usable, status.reason) == (usable, reason) == (False, reason)
+    assert choose_backend("auto", spec, source).name != "cuda"
+    with pytest.raises(UnsupportedModelError, match="CUDA"):
+        choose_backend("cuda", spec, source)
