@@ -12,7 +12,7 @@
 # wheels in it are checked against requirements.lock every time. `--level` is xz's; 1 is quick and a quarter larger,
 # and none, for tests, makes a .deb without compression.
 # SCREENSHOTS_URL, where packaging/screenshots lies on the web, puts pictures into the AppStream metadata; the package
-# has them in /usr/share/doc/inglenook in any case. Works on Debian 12; missing tools are named.
+# has them in /usr/share/doc/inglenook in any case. Works on Debian 12; ends with 3 and their names where tools are missing.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -36,7 +36,7 @@ done
 [[ " ${only[*]} " != *" run "* ]] || command -v makeself >/dev/null || missing+=(makeself)
 if ((${#missing[@]})); then
     echo "missing: ${missing[*]}. On Debian 12: apt install python3.11-venv g++ git patchelf binutils dpkg-dev makeself xz-utils" >&2
-    exit 2
+    exit 3
 fi
 
 SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)

@@ -171,7 +171,15 @@ fi
 given=$built
 if [[ -z $built ]]; then
     echo "==> building"
-    build "$work/checkout" "$work/a" "$work/out" >"$work/build.log" 2>&1 || { tail -n 30 "$work/build.log"; exit 1; }
+    build "$work/checkout" "$work/a" "$work/out" >"$work/build.log" 2>&1
+    status=$?
+    if ((status != 0)); then
+        tail -n 30 "$work/build.log"
+        [[ $mode == quick && $status == 3 ]] || exit 1
+        # Tools that only a package can bring: said above, and no fault of the program.
+        echo "packaging: 0 passed, 0 failed, 1 skipped"
+        exit 0
+    fi
     built=$work/out
     ls -l "$built"
 fi
