@@ -3,7 +3,8 @@
 The file is opened and its tensors are sampled (`model_doctor_file.py`), its tokenizer and template are tried
 (`model_doctor_prompts.py`), and it is run: against the float32 reference, over a known text, and on its own
 (`model_doctor_runs.py`). What was found is kept, so that a file that has changed since shows
-(`model_doctor_records.py`). Takes seconds; everything stays on this computer.
+(`model_doctor_records.py`). Takes at most 20 s; everything stays on this computer. `model_doctor_process.py` does it
+once for each model, in a process of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 # bits a byte may rise by since the file was first examined: rounding, threads and back ends stay below it
 _WORSE = 0.05
-_BUDGET_S = 20.0
+BUDGET_S = 20.0
 
 
 def examine_model(
@@ -37,11 +38,13 @@ def examine_model(
     backend: str = "auto",
     num_threads: int | None = None,
     records: DoctorRecords | None = None,
+    budget_s: float = BUDGET_S,
     on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> DoctorReport:
     """Examine the model file or folder at `path`; `on_finding` hears of each finding as it comes.
 
-    `records` says where results are kept; by default in the user's cache folder.
+    `records` says where results are kept; by default in the user's cache folder. What there is no time for within
+    `budget_s` is amber and says so.
 
     Raises:
         ModelNotFoundError: there is nothing at `path`. Whatever else is wrong becomes a finding.
@@ -65,12 +68,14 @@ def examine_model(
             add(*encoder_findings(path))
         else:
             with open_model(path) as file:
-                measured = _examine(
-                    file, add, backend, num_threads or default_num_threads(), records, started
-                )
+                threads = num_threads or default_num_threads()
+                measured = _examine(file, add, backend, threads, records, started, budget_s)
     except EngineError as error:
         add(Finding("file", "red", str(error)))
-    return DoctorReport(path.name, tuple(findings), time.perf_counter() - started, measured)
+    report = DoctorReport(path.name, tuple(findings), time.perf_counter() - started, measured)
+    if report.is_complete:
+        records.keep(path, report)
+    return report
 
 
 def _examine(
@@ -80,9 +85,10 @@ def _examine(
     num_threads: int,
     records: DoctorRecords,
     started: float,
+    budget_s: float,
 ) -> Measured | None:
     """Examine an open chat model."""
-    add(*file_findings(file))
+    add(*file_findings(file, started + budget_s / 5))
     try:
         tokenizer = Tokenizer.from_model_file(file)
     except EngineError as error:
@@ -92,8 +98,8 @@ def _examine(
         add(*prompt_findings(tokenizer, file.spec))
         from inglenook.engine.model_doctor_runs import run_findings
 
-        left_s = max(5.0, _BUDGET_S - (time.perf_counter() - started))
-        found, facts = run_findings(file, tokenizer, backend, num_threads, left_s)
+        # the last second is for what cannot be stopped half-way
+        found, facts = run_findings(file, tokenizer, backend, num_threads, started + budget_s - 1)
         add(*found)
         if facts is None:
             return None

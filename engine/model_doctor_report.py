@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 Light = Literal["green", "amber", "red"]
+NO_TIME = "Not tried, for want of time"
 _ORDER: dict[Light, int] = {"green": 0, "amber": 1, "red": 2}
 
 
@@ -42,6 +43,11 @@ class DoctorReport(msgspec.Struct, frozen=True):
     def light(self) -> Light:
         """The worst light of all findings."""
         return max((f.light for f in self.findings), key=_ORDER.__getitem__, default="green")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there was time for everything; an incomplete report is worth making again."""
+        return not any(finding.sentence.startswith(NO_TIME) for finding in self.findings)
 
     def of(self, name: str) -> tuple[Finding, ...]:
         """The findings of that name."""

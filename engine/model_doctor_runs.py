@@ -1,33 +1,30 @@
-"""The model doctor's runs: first layers against the float32 reference, a known text, a reply, and how fast it went."""
+"""The model doctor's runs: a known text, a reply, and how fast both went; with a comparison and a trial of others.
+
+All keep to a deadline: what there is no time for is amber and says so.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
-from inglenook.engine.backend import Backend, WeightSource
+from inglenook.engine.backend import Backend
 from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.errors import NotEnoughMemoryError
 from inglenook.engine.kv_cache import BLOCK_SIZE
 from inglenook.engine.memory import check_fit, estimate_need, kv_bytes, memory_state
-from inglenook.engine.model_doctor_report import Finding, Light, Measured
+from inglenook.engine.model_doctor_deadline import OutOfTimeError, until
+from inglenook.engine.model_doctor_layers import compare_with_reference
+from inglenook.engine.model_doctor_report import NO_TIME, Finding, Measured
 from inglenook.engine.model_doctor_rotary import rotary_order
 from inglenook.engine.model_doctor_sequence import Sequence
-from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.tokenizer.tokenizer import Tokenizer
-from inglenook.engine.torch_backend import TORCH_BACKENDS
 from inglenook.engine.weights.loader import ModelFile
-from inglenook.engine.weights.names import tensor_shapes
-from inglenook.kernels.weight_tensor import WeightTensor
 
-_LENGTHS = (17, 1, 15, 16, 31, 32, 33, 64, 65)  # around the edges of blocks and tiles
-_ERROR_RED, _ERROR_AMBER = 0.3, 0.12  # of the logits' own spread
 # A sound model writes plain prose for about 1 bit a byte; noise costs 3 and more.
 _BITS_RED, _BITS_AMBER = 2.0, 1.6
 _REPLY_TOKENS = 24
@@ -52,15 +49,16 @@ class RunFacts:
 
 
 def run_findings(
-    file: ModelFile, tokenizer: Tokenizer, backend: str, num_threads: int, left_s: float
+    file: ModelFile, tokenizer: Tokenizer, backend: str, num_threads: int, deadline: float
 ) -> tuple[list[Finding], RunFacts | None]:
-    """Run a model; the facts are None if it does not fit or gave nothing to measure."""
+    """Run a model until `deadline`, a `time.perf_counter()`; the facts are None where nothing could be measured."""
     torch.set_num_threads(num_threads)
     started = time.perf_counter()
     spec = dataclasses.replace(file.spec, context_length=min(file.spec.context_length, 1024))
     chosen = choose_backend(backend, spec, file, num_threads=num_threads)
     ids = list(tokenizer.encode_text(_TEXT).token_ids)[: spec.context_length - _REPLY_TOKENS - 1]
-    findings = [_against_reference(file, spec, chosen.name, ids, started + left_s / 3)]
+    early = started + (deadline - started) / 4
+    findings = [compare_with_reference(file, spec, chosen.name, ids, early)]
     weights = chosen.estimate_weight_bytes(spec, file.size_bytes)
     groups = chosen.kv_groups(spec)
     try:
@@ -68,14 +66,24 @@ def run_findings(
     except NotEnoughMemoryError as error:
         return [*findings, Finding("memory", "amber", str(error))], None
     loading = time.perf_counter()
-    model = chosen.load(spec, file, lambda done, total: None)
+    try:
+        model = chosen.load(spec, file, until(deadline))
+    except OutOfTimeError:
+        return [
+            *findings,
+            Finding("text", "amber", f"{NO_TIME}: loading took too long."),
+        ], None
     load_s = time.perf_counter() - loading
     try:
         runner = Sequence(model, spec, len(groups), len(ids) + _REPLY_TOKENS)
-        deadline = started + left_s
-        text = _read(runner, tokenizer, ids, chosen.step_tokens(spec), deadline)
+        # a part of the time is left for the reply and for the order of rows
+        text = _read(
+            runner, tokenizer, ids, chosen.step_tokens(spec), deadline - (deadline - time.perf_counter()) / 2
+        )
         findings += [text.finding]
-        reply, speed = _write(runner, text.next_token, deadline)
+        if text.finding.light == "red" and not math.isfinite(text.bits_per_byte):
+            return findings, None
+        reply, speed = _write(runner, text.next_token, deadline - (deadline - time.perf_counter()) / 3)
         findings.append(reply)
         measured = Measured(
             backend=chosen.name,
@@ -89,7 +97,7 @@ def run_findings(
         findings.append(_speed(measured, chosen))
     finally:
         model.close()
-    findings.append(rotary_order(file, spec, tokenizer, ids))
+    findings.append(rotary_order(file, spec, tokenizer, ids, deadline))
     return findings, RunFacts(text.bits_per_byte, text.num_tokens, measured)
 
 
@@ -101,78 +109,6 @@ def _speed(measured: Measured, backend: Backend) -> Finding:
         f"On {measured.backend}: reads {measured.prefill_tokens_per_s:,.1f} and writes "
         f"{measured.decode_tokens_per_s:,.1f} tokens/s, with {measured.weight_bytes / 1e6:,.0f} MB of weights "
         f"and {measured.kv_bytes_per_token / 1e3:,.1f} KB a token; {backend.reason}.",
-    )
-
-
-class _FirstLayers:
-    """The first layers of a source as a source."""
-
-    def __init__(self, source: WeightSource, spec: ModelSpec) -> None:
-        self._source = source
-        self.names = tuple(tensor_shapes(spec))
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of these layers."""
-        return sum(self.tensor(name).size_bytes for name in self.names)
-
-    def tensor(self, name: str) -> WeightTensor:
-        """A tensor of the source."""
-        return self._source.tensor(name)
-
-    def close(self) -> None:
-        """The source belongs to another."""
-
-
-def _first_layers(spec: ModelSpec) -> ModelSpec:
-    """As few layers from the first on as hold one of every kind, two at least."""
-    kinds = [(w, i in spec.unrotated_layers) for i, w in enumerate(spec.sliding_windows)]
-    count = min(spec.num_layers, max(2, *(kinds.index(kind) + 1 for kind in kinds)))
-    return dataclasses.replace(
-        spec,
-        num_layers=count,
-        sliding_windows=spec.sliding_windows[:count],
-        unrotated_layers=tuple(i for i in spec.unrotated_layers if i < count),
-    )
-
-
-def _against_reference(
-    file: ModelFile, spec: ModelSpec, backend: str, ids: list[int], deadline: float
-) -> Finding:
-    if backend == "reference":
-        return Finding("reference", "green", "This is the reference itself.")
-    small = _first_layers(spec)
-    source = _FirstLayers(file, small)
-    need = 2 * 4 * small.num_parameters
-    if need > memory_state().free_bytes // 2:
-        return Finding("reference", "amber", "There is not enough free memory to compare with the reference.")
-    worst, lengths = 0.0, list[int]()
-    with tempfile.TemporaryDirectory() as folder:
-        chosen = choose_backend(backend, small, source, packed_folder=Path(folder))
-        reference = TORCH_BACKENDS["reference"]()
-        models = [b.load(small, source, lambda done, total: None) for b in (chosen, reference)]
-        try:
-            for length in _LENGTHS:
-                if length > len(ids) or (lengths and time.perf_counter() > deadline):
-                    break
-                got, want = (
-                    Sequence(m, small, len(chosen.kv_groups(small)), length).step(
-                        ids[:length], wants_all=False
-                    )
-                    for m in models
-                )
-                error = float((got - want).square().mean().sqrt() / want.std())
-                lengths.append(length)
-                worst = max(worst, error if math.isfinite(error) else math.inf)
-        finally:
-            for model in models:
-                model.close()
-    light: Light = "red" if worst > _ERROR_RED else "amber" if worst > _ERROR_AMBER else "green"
-    return Finding(
-        "reference",
-        light,
-        f"The first {small.num_layers} layers on {backend} are within {worst:.2%} of the float32 reference "
-        f"at lengths of {', '.join(map(str, lengths))}.",
     )
 
 
