@@ -12,7 +12,7 @@
 # wheels in it are checked against requirements.lock every time. `--level` is xz's; 1 is quick and a quarter larger,
 # and none, for tests, makes a .deb without compression.
 # SCREENSHOTS_URL, where packaging/screenshots lies on the web, puts pictures into the AppStream metadata; the package
-# has them in /usr/share/doc/inglenook in any case. Works on Debian 12; ends with 3 and their names where tools are missing.
+# has them in /usr/share/doc/inglenook in any case. Works on Debian 12; missing tools are named (status 3).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
