@@ -254,7 +254,7 @@ class CudaModel:
 def _allocate(group: KVGroup, num_blocks: int, device: torch.device) -> KVTensors:
     shape = (len(group.layers), num_blocks, group.num_kv_heads, BLOCK_SIZE, group.head_size)
     dtype = getattr(torch, group.dtype)
-    scales = [None, None]
+    scales: list[torch.Tensor | None] = [None, None]
     if group.dtype == "int8":
         scales = [torch.zeros(shape[:-1], dtype=torch.float32, device=device) for _ in range(2)]
     k, v = (torch.zeros(shape, dtype=dtype, device=device) for _ in range(2))

@@ -8,6 +8,7 @@ Without a card the same code runs the step plainly, which is how padding is test
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -84,9 +85,9 @@ class DecodeGraphs:
         )
         return lambda: self._decoder.step(inputs, self._kv, self._buffers, self._logits[:size])
 
-    def _capture(self, size: int, pool: tuple[int, int] | None) -> torch.cuda.CUDAGraph:
+    def _capture(self, size: int, pool: Any) -> torch.cuda.CUDAGraph:
         step = self._step(size)
-        stream = torch.cuda.Stream()
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # untyped in torch
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             step()  # compiles and loads its kernels: neither may happen while capturing

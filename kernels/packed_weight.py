@@ -20,7 +20,6 @@ weight (their 6-bit scales take whole bytes); all others keep their size.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 import torch
@@ -183,12 +182,7 @@ def _stacked(run: list[PackedWeight]) -> PackedWeight:
         joined.append(torch.cat(there) if there else None)
     low = joined[0]
     assert low is not None
-    return dataclasses.replace(
-        run[0],
-        rows=low.shape[0],
-        low=low,
-        **dict(zip(("high", "scales", "mins", "supers", "super_mins"), joined[1:], strict=True)),
-    )
+    return PackedWeight(run[0].format, low.shape[0], run[0].columns, low, *joined[1:])
 
 
 def _padded(x: torch.Tensor, width: int) -> torch.Tensor:
@@ -220,6 +214,10 @@ def _nibbles(b: torch.Tensor) -> torch.Tensor:
     return torch.cat((b & 15, b >> 4), dim=-1)
 
 
+def _cut(b: torch.Tensor, *shape: int) -> torch.Tensor:
+    return b.reshape(*b.shape[:-1], *shape)
+
+
 def _bits(b: torch.Tensor) -> torch.Tensor:
     shifts = torch.arange(8, dtype=torch.uint8, device=b.device)
     return ((b[..., None] >> shifts) & 1).flatten(-2)
@@ -246,7 +244,7 @@ def _q8_0(b: torch.Tensor) -> _Codes:
 
 
 def _k_codes(b: torch.Tensor, at: int) -> torch.Tensor:
-    return _nibbles(b[..., at:].unflatten(-1, (4, 32)))  # [N, n, 4, 64]
+    return _nibbles(_cut(b[..., at:], 4, 32))  # [N, n, 4, 64]
 
 
 def _k_scales(b: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -262,12 +260,12 @@ def _q4_k(b: torch.Tensor) -> _Codes:
 
 def _q5_k(b: torch.Tensor) -> _Codes:
     high = (b[..., None, 16:48] >> _column_shifts(1, b.device)) & 1  # [N, n, 8, 32]
-    return _k_codes(b, 48).unflatten(-1, (2, 32)).flatten(-3, -2) | high << 4, _k_scales(b)
+    return _cut(_k_codes(b, 48), 2, 32).flatten(-3, -2) | high << 4, _k_scales(b)
 
 
 def _q6_k(b: torch.Tensor) -> _Codes:
-    low = _nibbles(b[..., :128].unflatten(-1, (2, 64)))  # [N, n, 2, 128]
-    pairs = b[..., 128:192].unflatten(-1, (2, 1, 32))
+    low = _nibbles(_cut(b[..., :128], 2, 64))  # [N, n, 2, 128]
+    pairs = _cut(b[..., 128:192], 2, 1, 32)
     high = ((pairs >> _column_shifts(2, b.device)) & 3).flatten(-2)
     scales = b[..., 192:208].contiguous().view(torch.int8)
     return low | high << 4, (scales, _half(b, 208))

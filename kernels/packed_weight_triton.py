@@ -4,6 +4,7 @@ The layout is that of `packed_weight.py`. `load_pair` gives the weights of colum
 tensors of one shape, so that a product is two products with one pass over the bytes.
 """
 
+# mypy: disable-error-code="import-untyped,import-not-found,untyped-decorator,no-untyped-def,no-untyped-call,attr-defined"
 # ruff: noqa: N803 - compile-time arguments are in capitals, as in all Triton code
 
 from __future__ import annotations
@@ -73,15 +74,15 @@ def load_pair(
     row_supers = row * ((units + 3) // 4)
     if GROUP == 16:
         index = unit * 4 + j // 16
-        step: tl.constexpr = 2
+        second_index = index + 2
     else:
         index = unit * 2
-        step: tl.constexpr = 1
+        second_index = index + 1
     a *= _numbers(scales, supers, row_numbers, row_supers, index, unit, mask, HAS_SUPERS)
-    b *= _numbers(scales, supers, row_numbers, row_supers, index + step, unit, mask, HAS_SUPERS)
+    b *= _numbers(scales, supers, row_numbers, row_supers, second_index, unit, mask, HAS_SUPERS)
     if HAS_MINS:
         a += _numbers(mins, super_mins, row_numbers, row_supers, index, unit, mask, HAS_SUPERS)
-        b += _numbers(mins, super_mins, row_numbers, row_supers, index + step, unit, mask, HAS_SUPERS)
+        b += _numbers(mins, super_mins, row_numbers, row_supers, second_index, unit, mask, HAS_SUPERS)
     return a, b
 
 

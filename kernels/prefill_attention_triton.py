@@ -8,6 +8,7 @@ row's result does not depend on how its prompt was cut.
 Kwon et al., 2023 (paging); Dao, "FlashAttention-2", 2023 (tiling).
 """
 
+# mypy: disable-error-code="import-untyped,import-not-found,untyped-decorator,no-untyped-def,no-untyped-call,attr-defined"
 # ruff: noqa: N803 - compile-time arguments are in capitals, as in all Triton code
 
 from __future__ import annotations

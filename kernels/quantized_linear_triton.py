@@ -10,6 +10,7 @@ Two kernels, both float32 sums in an order that does not depend on the number of
 Wider steps do better by unpacking a matrix once and leaving the product to cuBLAS: `WIDE_ROWS`.
 """
 
+# mypy: disable-error-code="import-untyped,import-not-found,untyped-decorator,no-untyped-def,no-untyped-call,attr-defined"
 # ruff: noqa: N803 - compile-time arguments are in capitals, as in all Triton code
 
 from __future__ import annotations
@@ -130,8 +131,8 @@ def _sum_splits_kernel(
 def split_count(rows: int, outputs: int, columns: int, num_sms: int) -> int:
     """Into how many parts the columns are cut: enough programs for two waves, at least 8 units each."""
     tile = _tile_rows(rows)
-    programs = triton.cdiv(outputs, _TILES[tile][0]) * triton.cdiv(rows, tile)
-    return max(1, min(_MAX_SPLITS, 2 * num_sms // programs, triton.cdiv(columns, 64) // 8))
+    programs = -(-outputs // _TILES[tile][0]) * -(-rows // tile)
+    return max(1, min(_MAX_SPLITS, 2 * num_sms // programs, -(-columns // 64) // 8))
 
 
 def quantized_linear(

@@ -4,6 +4,7 @@ x = x + factor * norm(branch; post_weight)        norm(branch) is branch itself 
 y = norm(x; weight)                               y is x itself without a weight
 """
 
+# mypy: disable-error-code="import-untyped,import-not-found,untyped-decorator,no-untyped-def,no-untyped-call,attr-defined"
 # ruff: noqa: N803 - compile-time arguments are in capitals, as in all Triton code
 
 from __future__ import annotations
@@ -126,6 +127,6 @@ def compilations() -> list[Compilation]:
                     num_warps=_warps(columns),
                 )
             )
-    rows = {"x": BF16, "weight": F32, "columns": "i32", "stride": "i32", "eps": "fp32"}
+    rows: dict[str, str | None] = {"x": BF16, "weight": F32, "columns": "i32", "stride": "i32", "eps": "fp32"}
     found.append(Compilation("rms_norm of rows in place", _rows_kernel, rows, {"BLOCK": 4096}, num_warps=8))
     return found

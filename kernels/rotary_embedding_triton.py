@@ -9,6 +9,7 @@ keys and values go into their slot of the paged cache, quantised where it is:
 Slot -1 stores nothing.
 """
 
+# mypy: disable-error-code="import-untyped,import-not-found,untyped-decorator,no-untyped-def,no-untyped-call,attr-defined"
 # ruff: noqa: N803 - compile-time arguments are in capitals, as in all Triton code
 
 from __future__ import annotations

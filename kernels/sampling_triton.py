@@ -5,6 +5,7 @@ Filters are thresholds: the value at which top-k or top-p cuts is found by bisec
 gets the keyed Gumbel noise of `gumbel.py` in float64; the arg-max, the lowest id of equals, is the draw.
 """
 
+# mypy: disable-error-code="import-untyped,import-not-found,untyped-decorator,no-untyped-def,no-untyped-call,attr-defined"
 # ruff: noqa: N803 - compile-time arguments are in capitals, as in all Triton code
 
 from __future__ import annotations
