@@ -6,23 +6,24 @@
 #   inglenook-VERSION-x86_64.run        the same program without root, into ~/.local/opt/inglenook
 #   SBOM.cdx.json, SHA256SUMS
 #
-#   packaging/linux/build.sh [--output FOLDER] [--work FOLDER] [--level 0-9|none] [--only deb|models|run]...
+#   packaging/linux/build.sh [--output FOLDER] [--work FOLDER] [--level 0-9|none] [--only deb|models|run]... [--wheel FILE]
 #
 # The same commit gives the same bytes, wherever it is built. `--work` keeps what was fetched for the next time; all
 # wheels in it are checked against requirements.lock every time. `--level` is xz's; 1 is quick and a quarter larger,
-# and none, for tests, makes a .deb without compression.
+# and none, for tests, makes a .deb without compression. `--wheel` takes our wheel as it is, in place of building it.
 # SCREENSHOTS_URL, where packaging/screenshots lies on the web, puts pictures into the AppStream metadata; the package
 # has them in /usr/share/doc/inglenook in any case. Works on Debian 12; missing tools are named (status 3).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-output=$root/dist work='' level=6 only=()
+output=$root/dist work='' level=6 only=() given_wheel=''
 while (($#)); do
     case $1 in
         --output) output=$2; shift 2 ;;
         --work) work=$2; shift 2 ;;
         --level) level=$2; shift 2 ;;
         --only) only+=("$2"); shift 2 ;;
+        --wheel) given_wheel=$(realpath "$2"); shift 2 ;;
         *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
@@ -90,6 +91,11 @@ make_wheel() {
     rm -rf "$work/source" "$work"/wheels/inglenook-*.whl
     mkdir "$work/source"
     git -C "$root" archive HEAD | tar -x -C "$work/source"
+    if [[ -n $given_wheel ]]; then
+        cp "$given_wheel" "$work/wheels/"
+        version=$(basename "$given_wheel" | cut -d- -f2)
+        return
+    fi
     printf '[build_ext]\nparallel = %d\n' "$(nproc)" >"$work/parallel.cfg"
     # No debug information and no build id: both would tell the folder.
     # Optional extension modules that fail are left out without a word, so stage.py looks whether they are there.

@@ -8,6 +8,7 @@
 #                                      there can be no such Debian, it says why, and tries the unpacked packages.
 #
 #   --built FOLDER    the packages in FOLDER instead of a first build; a second build is compared with them all the same
+#   --wheel FILE      our wheel, built already, for the first build
 #   --level 0-9       xz's level; 1 takes a third of the time
 #   --only ID,ID      only these checks, where a run before has left its Debian in --work
 #   --work FOLDER     keeps what was fetched and built; --screenshots FOLDER gets pictures of the window
@@ -17,7 +18,7 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-mode='' work='' built='' pictures='' level=6 only=''
+mode='' work='' built='' pictures='' level=6 only='' wheel=()
 while (($#)); do
     case $1 in
         --quick | --all) mode=${1#--}; shift ;;
@@ -25,11 +26,12 @@ while (($#)); do
         --level) level=$2; shift 2 ;;
         --built) built=$(cd "$2" && pwd); shift 2 ;;
         --only) only=,$2,; shift 2 ;;
+        --wheel) wheel=(--wheel "$(realpath "$2")"); shift 2 ;;
         --screenshots) pictures=$2; shift 2 ;;
         *) mode=''; break ;;
     esac
 done
-[[ -n $mode ]] || { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[[ -n $mode ]] || { sed -n '2,19s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
 # Why there can be no Debian of our own here; empty where there can.
 unable=''
@@ -105,14 +107,15 @@ readme() {
 }
 
 commit=$(git -C "$root" rev-parse HEAD)
-build() {  # build FOLDER WORK OUTPUT: from a fresh clone in FOLDER
-    local options=(--level "$level") status
-    [[ $mode == all ]] || options=(--level none --only deb --only models)
-    rm -rf "$1"
-    git clone -q "$root" "$1" && git -C "$1" checkout -q "$commit" || return
-    nice "$1/packaging/linux/build.sh" --work "$2" --output "$3" "${options[@]}"
+build() {  # build FOLDER WORK OUTPUT [OPTIONS]: from a fresh clone in FOLDER
+    local folder=$1 options=(--work "$2" --output "$3" --level "$level") status
+    shift 3
+    [[ $mode == all ]] || options+=(--level none --only deb --only models)
+    rm -rf "$folder"
+    git clone -q "$root" "$folder" && git -C "$folder" checkout -q "$commit" || return
+    nice "$folder/packaging/linux/build.sh" "${options[@]}" "$@"
     status=$?
-    rm -rf "$1"
+    rm -rf "$folder"
     return $status
 }
 
@@ -171,7 +174,7 @@ fi
 given=$built
 if [[ -z $built ]]; then
     echo "==> building"
-    build "$work/checkout" "$work/a" "$work/out" >"$work/build.log" 2>&1
+    build "$work/checkout" "$work/a" "$work/out" "${wheel[@]}" >"$work/build.log" 2>&1
     status=$?
     if ((status != 0)); then
         tail -n 30 "$work/build.log"
