@@ -1,4 +1,4 @@
-"""A page's column in the middle of what scrolls, as wide as the transcript at most."""
+"""Columns in the middle, as wide as the transcript at most: of a page that scrolls, or of one line."""
 
 from __future__ import annotations
 
@@ -25,6 +25,27 @@ def centred(column: QWidget, theme: Theme) -> QScrollArea:
     scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     scroll.setWidget(holder)
     return scroll
+
+
+def in_column(widget: QWidget, theme: Theme) -> QWidget:
+    """Put a widget into the middle of its line, as wide as the transcript at most; the line is gone when it is hidden."""
+    return _ColumnLine(widget, theme)
+
+
+class _ColumnLine(QWidget):
+    def __init__(self, widget: QWidget, theme: Theme) -> None:
+        super().__init__()
+        self._widget, self._theme = widget, theme
+        self._line = QHBoxLayout(self)
+        self._line.addStretch(1)
+        self._line.addWidget(widget, 100)
+        self._line.addStretch(1)
+        theme.changed.connect(self._restyle)
+        self._restyle()
+
+    def _restyle(self) -> None:
+        self._widget.setMaximumWidth(self._theme.px(COLUMN_WIDTH) + self._theme.px(16))
+        self._line.setContentsMargins(self._theme.px(24), 0, self._theme.px(24), 0)
 
 
 class _CentredArea(QScrollArea):

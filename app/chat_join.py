@@ -19,6 +19,7 @@ from inglenook.app.conversation_list import ConversationEntry
 from inglenook.app.main_window import MainWindow
 from inglenook.app.message_list_model import Citation, Message, State
 from inglenook.app.rich_text import label
+from inglenook.app.turn_join import TurnJoin
 from inglenook.storage import records
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
@@ -49,13 +50,15 @@ class ChatJoin(QObject):
         self._unread: set[int] = set()
         self._citations: dict[int, list[ShownCitation]] = {}
         self._last_question = ""
+        self._shown_at: int | None = None
+        self.turns = TurnJoin(window, application, self)
         chat, chats = window.chat, window.sidebar.chats
-        chat.composer.send_requested.connect(self.ask)
+        chat.composer.send_requested.connect(self._send)
         chat.composer.stop_requested.connect(self.stop)
         chat.composer.recall_requested.connect(lambda: chat.composer.set_text(self._last_question))
         chat.example_chosen.connect(self._ask_example)
         chat.view.citation_activated.connect(self._open_citation)
-        chat.view.retry_requested.connect(self._regenerate)
+        chat.view.retry_requested.connect(self.regenerate)
         chats.activated.connect(self.open)
         chats.rename_requested.connect(self._rename)
         chats.delete_requested.connect(self.delete)
@@ -105,19 +108,45 @@ class ChatJoin(QObject):
 
         self._app.tasks.read(partial(_opened, conversation_id), opened, failed)
 
-    def reopen(self) -> None:
-        """Read the shown conversation anew, for instance after a document was forgotten."""
+    @property
+    def title(self) -> str:
+        """The title of the conversation on screen; "" for a new chat."""
+        return next((c.title for c in self._conversations if c.id == self._conversation_id), "")
+
+    def reopen(self, *, at: int | None = None) -> None:
+        """Read the shown conversation anew, for instance after a document was forgotten; `at` is the message to go to."""
         if self._conversation_id is not None:
+            self._shown_at = at
             self.open(self._conversation_id, is_asked_for=False)
 
-    def ask(self, text: str) -> None:
-        """Ask at the end of the shown conversation."""
+    def _send(self, text: str) -> None:
+        if not self.turns.take(text):
+            self.ask(text)
+
+    def ask(self, text: str, *, conversation_id: int | None = None) -> None:
+        """Ask at the end of the shown conversation, or of another one about the documents that were ticked there."""
+        if conversation_id not in (None, self._conversation_id):
+            self._app.tasks.read(
+                partial(_opened, conversation_id),
+                lambda opened: self._app.answering.ask(
+                    text, conversation_id=conversation_id, document_ids=opened.document_ids
+                ),
+            )
+            return
+        self._begin(text)
+        self._app.answering.ask(text, conversation_id=self._conversation_id, document_ids=self._ticked())
+
+    def ask_in_place_of(self, question_id: int, text: str) -> None:
+        """Ask another question in place of one; the old one stays as a version."""
+        self._begin(text)
+        self._app.answering.edit(question_id, text, document_ids=self._ticked())
+
+    def _begin(self, text: str) -> None:
         self._last_question = text
         self._window.banner.clear_line("notice")
         self._window.banner.clear_line("turn")
         # Until the turn is saved nothing else is sent.
         self._window.chat.composer.set_streaming(True)
-        self._app.answering.ask(text, conversation_id=self._conversation_id, document_ids=self._ticked())
 
     def stop(self) -> None:
         """Stop the reply of the shown conversation."""
@@ -130,7 +159,7 @@ class ChatJoin(QObject):
         """Answer the last question once more."""
         messages = self._window.chat.model.messages
         if messages and messages[-1].role == "assistant" and not self._window.chat.composer.is_streaming:
-            self._regenerate(messages[-1].id)
+            self.regenerate(messages[-1].id)
 
     def delete(self, conversation_id: int) -> None:
         """Move a conversation to the trash, and offer to take it back."""
@@ -172,8 +201,10 @@ class ChatJoin(QObject):
         composer.set_text(text)
         composer.setFocus()
 
-    def _regenerate(self, reply_id: object) -> None:
-        if isinstance(reply_id, int):
+    def regenerate(self, reply_id: object) -> None:
+        """Answer the question of a reply once more; the reply stays as a version."""
+        if isinstance(reply_id, int) and not self._window.chat.composer.is_streaming:
+            self.turns.end_edit()
             self._window.chat.composer.set_streaming(True)
             self._app.answering.regenerate(reply_id, document_ids=self._ticked())
 
@@ -190,11 +221,15 @@ class ChatJoin(QObject):
             self._conversation_id = self._wanted = conversation_id
             self._remember(conversation_id)
             self._window.set_title(turn.conversation.title)
+            self.turns.adopt_queue(conversation_id)
         if is_shown:
             known = {message.id for message in model.messages}
             if turn.question.id in known:
                 model.remove_from(model.row_of(turn.question.id) + 1)
             else:
+                # An edited question stands in place of the one before, and of all that followed that.
+                parent = turn.question.parent_id
+                model.remove_from(model.row_of(parent) + 1 if parent in known and parent is not None else 0)
                 model.append(self._message(turn.question, ()))
             model.append(self._message(reply, ()))
             self._show_activity()
@@ -233,6 +268,7 @@ class ChatJoin(QObject):
             self._unread.add(reply.conversation_id)
         self._show_activity()
         self.refresh()
+        self.turns.take_end(answer)
 
     def _take_refusal(self, text: str, sentence: str) -> None:
         if text:
@@ -264,6 +300,9 @@ class ChatJoin(QObject):
             shown = self._message(message, citations[message.id])
             messages.append(shown)
         self._show(conversation.id, conversation.title, messages, citations)
+        if self._shown_at is not None and any(message.id == self._shown_at for message in messages):
+            self._window.chat.view.show_message(self._shown_at)
+        self._shown_at = None
         self._remember(conversation.id)
         self.documents_chosen.emit(opened.document_ids)
         if is_asked_for:
@@ -276,6 +315,8 @@ class ChatJoin(QObject):
         messages: list[Message],
         citations: dict[int, list[ShownCitation]],
     ) -> None:
+        if conversation_id != self._conversation_id:
+            self.turns.end_edit()
         self._conversation_id = conversation_id
         self._citations = citations
         self._unread.discard(conversation_id or 0)
@@ -285,6 +326,7 @@ class ChatJoin(QObject):
         questions = [message.text for message in messages if message.role == "user"]
         self._last_question = questions[-1] if questions else self._last_question
         self._show_activity()
+        self.turns.show_queue()
         self._take_list(self._conversations)
 
     def _show_activity(self) -> None:
@@ -312,6 +354,8 @@ class ChatJoin(QObject):
             state,
             message.error,
             tuple(self._citation(citation) for citation in citations),
+            message.branch,
+            message.num_branches,
         )
 
     def _citation(self, shown: ShownCitation) -> Citation:
@@ -337,6 +381,10 @@ class ChatJoin(QObject):
     def _remember(self, conversation_id: int) -> None:
         if self._app.settings.value("window.conversation") != conversation_id:
             self._app.settings.set("window.conversation", conversation_id)
+
+    def tell(self, sentence: str) -> None:
+        """Say something about the conversation in the line above it."""
+        self._tell(sentence)
 
     def _tell(self, sentence: str, *, is_error: bool = False) -> None:
         self._window.banner.show_line("notice", BannerLine(sentence, "error" if is_error else "notice"))

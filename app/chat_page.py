@@ -8,15 +8,18 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from inglenook.app.centred_column import in_column
 from inglenook.app.composer import Composer
+from inglenook.app.edit_bar import EditBar
 from inglenook.app.message_list_model import MessageListModel
 from inglenook.app.message_view import MessageView
 from inglenook.app.plain_label import PlainLabel, button
+from inglenook.app.queued_messages import QueuedMessages
 from inglenook.app.theme import COLUMN_WIDTH, Theme
 
 
 class ChatPage(QWidget):
-    """One conversation. `model`, `view` and `composer` are there for whoever feeds them.
+    """One conversation. `model`, `view`, `composer`, `edit_bar` and `queue` are there for whoever feeds them.
 
     Signals: `example_chosen(text)` of the greeting; the other ones are those of `view` and `composer`.
     """
@@ -31,6 +34,8 @@ class ChatPage(QWidget):
         self.model = MessageListModel(parent=self)
         self.view = MessageView(self.model, theme)
         self.composer = Composer(theme)
+        self.edit_bar = EditBar(theme)
+        self.queue = QueuedMessages(theme)
         self.greeting = _Greeting(theme)
         self.greeting.chosen.connect(self.example_chosen)
         self.stage = PlainLabel(look="small")
@@ -48,6 +53,8 @@ class ChatPage(QWidget):
         layout.setSpacing(0)
         layout.addWidget(self._stack, 1)
         layout.addWidget(self.stage)
+        layout.addWidget(in_column(self.queue, theme))
+        layout.addWidget(in_column(self.edit_bar, theme))
         layout.addWidget(self.composer)
         layout.addWidget(self._footer)
         for signal in (self.model.rowsInserted, self.model.rowsRemoved, self.model.modelReset):

@@ -41,11 +41,12 @@ class Composer(QWidget):
     """What the user writes.
 
     Signals: `send_requested(text)`, after which the field is empty (`restore` puts a text back that could not be
-    sent); `stop_requested()`; `attach_requested()`; `files_dropped(paths)`; `recall_requested()` when Up is pressed
-    in the empty field.
+    sent); `queue_requested(text)` instead while a reply is written; `stop_requested()`; `attach_requested()`;
+    `files_dropped(paths)`; `recall_requested()` when Up is pressed in the empty field.
     """
 
     send_requested = Signal(str)
+    queue_requested = Signal(str)
     stop_requested = Signal()
     attach_requested = Signal()
     files_dropped = Signal(list)
@@ -130,12 +131,14 @@ class Composer(QWidget):
     def set_streaming(self, is_streaming: bool) -> None:
         """Make the button stop or send."""
         self._is_streaming = is_streaming
-        self._show_button()
+        self.set_unavailable(self._reason)
 
     def set_unavailable(self, reason: str) -> None:
         """Say in the empty field why nothing can be sent; "" makes it available. What is typed is kept."""
         self._reason = reason
-        self.edit.setPlaceholderText(reason or self.tr("Ask anything, or drop a document here"))
+        ready = self.tr("Ask anything, or drop a document here")
+        next_ = self.tr("Write the next message; Enter lets it wait its turn")
+        self.edit.setPlaceholderText(reason or (next_ if self._is_streaming else ready))
         self.edit.setReadOnly(bool(reason))
         self.attach_button.setEnabled(not reason)
         self._show_button()
@@ -165,11 +168,11 @@ class Composer(QWidget):
             self.edit.ensureCursorVisible()
 
     def _send(self) -> None:
-        if self._reason or self._is_streaming or not self.text().strip():
+        if self._reason or not self.text().strip():
             return
         text = self.text()
         self.clear()
-        self.send_requested.emit(text)
+        (self.queue_requested if self._is_streaming else self.send_requested).emit(text)
 
     def _stop(self) -> None:
         if self._is_streaming:

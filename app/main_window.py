@@ -292,6 +292,8 @@ class MainWindow(QMainWindow):
         search = self.sidebar.chats.search
         if self.chat.composer.is_streaming and self.page is self.chat:
             self.chat.composer.stop_requested.emit()
+        elif self.chat.edit_bar.isVisible():
+            self.chat.edit_bar.cancel_requested.emit()
         elif search.hasFocus() and search.text():
             search.clear()
         elif not self.source.isHidden():

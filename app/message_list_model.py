@@ -30,7 +30,10 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn as it is shown; `error` is the sentence of a failed reply."""
+    """One turn as it is shown; `error` is the sentence of a failed reply.
+
+    `branch` of `num_branches` is its place among the versions of it, from 0.
+    """
 
     id: int | str
     role: Role
@@ -38,6 +41,8 @@ class Message:
     state: State = "complete"
     error: str = ""
     citations: tuple[Citation, ...] = ()
+    branch: int = 0
+    num_branches: int = 1
 
 
 class MessageRole(IntEnum):

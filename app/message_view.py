@@ -17,6 +17,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
+from inglenook.app.copied_message import copied_message
 from inglenook.app.markdown_blocks import PART_CHARS, StreamingMarkdown
 from inglenook.app.message_list_model import MessageListModel
 from inglenook.app.message_widget import MessageWidget
@@ -38,13 +39,15 @@ class MessageView(TranscriptReader):
     """Shows a MessageListModel.
 
     Signals: `citation_activated(message_id, number)`, `retry_requested(message_id)`, `link_activated(url)`,
-    `following_changed(bool)`. Links are never opened here.
+    `following_changed(bool)`, `action_requested(message_id, name)` of `message_actions.ActionName` but the copying ones,
+    which are done here. Links are never opened here.
     """
 
     citation_activated = Signal(object, int)
     retry_requested = Signal(object)
     link_activated = Signal(str)
     following_changed = Signal(bool)
+    action_requested = Signal(object, str)
 
     def __init__(self, model: MessageListModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -104,6 +107,19 @@ class MessageView(TranscriptReader):
     def copy_message(self, message_id: int | str) -> None:
         """Put a message on the clipboard, exactly as it is stored."""
         QGuiApplication.clipboard().setText(self._model.message(message_id).text)
+
+    def act_on(self, message_id: int | str, name: str) -> None:
+        """Do what a button or key of a message asks for."""
+        if name == "copy":
+            self.copy_message(message_id)
+        elif name in ("copy_text", "copy_rich"):
+            message = self._model.message(message_id)
+            copied = copied_message(
+                message.text, is_plain=message.role == "user", is_rich=name == "copy_rich"
+            )
+            QGuiApplication.clipboard().setMimeData(copied)
+        else:
+            self.action_requested.emit(message_id, name)
 
     def copy_last_reply(self) -> None:
         """Put the latest reply on the clipboard."""
@@ -305,7 +321,7 @@ class MessageView(TranscriptReader):
     def _new_widget(self) -> MessageWidget:
         widget = MessageWidget(self._theme, self.viewport())
         widget.hide()
-        widget.copy_asked.connect(self.copy_message)
+        widget.action_asked.connect(self.act_on)
         widget.code_copy_asked.connect(self._copy_code)
         widget.retry_asked.connect(self.retry_requested)
         widget.citation_activated.connect(self.citation_activated)

@@ -12,6 +12,7 @@ from PySide6.QtCore import QRect, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QEnterEvent, QMouseEvent, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
+from inglenook.app.message_actions import MessageActions
 from inglenook.app.message_list_model import Citation, Message, accessible_name
 from inglenook.app.rich_text import Element, label
 from inglenook.app.text_browser import SafeTextBrowser
@@ -27,11 +28,11 @@ _COPIED_MS = 1_500
 class MessageWidget(QWidget):
     """Shows one part of one message.
 
-    Signals carry the message's id: `copy_asked(id)`, `code_copy_asked(id, part, index)`, `retry_asked(id)`,
-    `citation_activated(id, number)`, `pressed(id)`; `link_activated(url)`.
+    Signals carry the message's id: `action_asked(id, name)` of `message_actions.ActionName`, `code_copy_asked(id, part,
+    index)`, `retry_asked(id)`, `citation_activated(id, number)`, `pressed(id)`; `link_activated(url)`.
     """
 
-    copy_asked = Signal(object)
+    action_asked = Signal(object, str)
     code_copy_asked = Signal(object, int, int)
     retry_asked = Signal(object)
     citation_activated = Signal(object, int)
@@ -47,7 +48,7 @@ class MessageWidget(QWidget):
         self._bubble = QRect()
         self.browser = SafeTextBrowser(theme, self)
         self.browser.link_activated.connect(self.link_activated)
-        self.browser.message_copy_asked.connect(lambda: self.copy_asked.emit(self._message.id))
+        self.browser.message_copy_asked.connect(lambda: self._ask("copy"))
         self.browser.code_copy_asked.connect(self._copy_code)
         self._chips: list[QPushButton] = []
         self._status = QLabel(self)
@@ -57,9 +58,8 @@ class MessageWidget(QWidget):
         self._status.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._retry = _button(self, "plain_button", self.tr("Try again"))
         self._retry.clicked.connect(lambda: self.retry_asked.emit(self._message.id))
-        self._copy = _button(self, "quiet_button", self.tr("Copy"))
-        self._copy.setToolTip(self.tr("Copy the message as Markdown"))
-        self._copy.clicked.connect(self._copy_message)
+        self.actions_bar = MessageActions(theme, self)
+        self.actions_bar.asked.connect(self._ask)
         self._flash = QTimer(self, singleShot=True, interval=_COPIED_MS)
         self._flash.timeout.connect(self._end_flash)
         self._flashing: QPushButton | None = None
@@ -91,14 +91,13 @@ class MessageWidget(QWidget):
         name = label(accessible_name(message, self.tr("You"), self.tr("Assistant")), 400)
         self.setAccessibleName(name)
         self.browser.setAccessibleName(name)
-        who = self.tr("your message") if message.role == "user" else self.tr("this reply")
-        self._copy.setAccessibleName(self.tr("Copy {0}").format(who))
         self._set_status()
         self._show_controls()
 
     def restyle(self) -> None:
         """Take the theme anew; call `bind` next."""
         self.browser.restyle()
+        self.actions_bar.restyle()
         self._set_chips(self._message.citations)
 
     def set_current(self, *, is_current: bool) -> None:
@@ -111,7 +110,7 @@ class MessageWidget(QWidget):
     def controls(self) -> list[QWidget]:
         """Everything that Tab reaches here, in reading order."""
         chips = self._chips if self._has_chips else []
-        buttons = [*self.browser.copy_buttons(), *chips, self._retry, self._copy]
+        buttons = [*self.browser.copy_buttons(), *chips, self._retry, *self.actions_bar.controls()]
         return [button for button in buttons if not button.isHidden()]
 
     def fit(self, width: int) -> int:
@@ -176,8 +175,7 @@ class MessageWidget(QWidget):
     def _fit_bubble(self, left: int, column: int, top: int) -> int:
         px = self._theme.px
         pad_x = px(_BUBBLE_PAD_X)
-        copy = self._copy.sizeHint()
-        widest = min(int(column * _BUBBLE_SHARE), column - copy.width() - px(6)) - 2 * pad_x
+        widest = int(column * _BUBBLE_SHARE) - 2 * pad_x
         is_whole = self._is_first and self._is_last
         width = min(widest, max(px(24), self.browser.ideal_width())) if is_whole else widest
         is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
@@ -186,8 +184,6 @@ class MessageWidget(QWidget):
         below = px(_BUBBLE_PAD_Y) if self._is_last else 0
         height = self.browser_height(x + pad_x, top + above, width)
         self._bubble = QRect(x, top, width + 2 * pad_x, above + height + below)
-        beside = self._bubble.right() + px(6) if is_mirrored else x - copy.width() - px(6)
-        self._copy.setGeometry(beside, self._bubble.bottom() - copy.height(), copy.width(), copy.height())
         return self._bubble.bottom() + 1
 
     def _fit_footer(self, left: int, column: int, y: int) -> int:
@@ -196,12 +192,12 @@ class MessageWidget(QWidget):
             y = _flow(self._chips, QRect(left, y + px(10), column, 0), px(6))
         if self._status.text():
             y = self._fit_status(left, column, y + px(10))
-        if self._message.role == "user":
-            return y + px(10)
-        size = self._copy.sizeHint()
+        # The room is kept while the buttons are not there, so that nothing moves when they come.
+        size = self.actions_bar.sizeHint()
         is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-        x = left + column - size.width() + px(8) if is_mirrored else left - px(8)
-        self._copy.setGeometry(x, y + px(4), size.width(), size.height())
+        is_at_right = is_mirrored != (self._message.role == "user")
+        x = left + column - size.width() + px(8) if is_at_right else left - px(8)
+        self.actions_bar.setGeometry(x, y + px(4), size.width(), size.height())
         return y + max(px(_ACTIONS_HEIGHT), size.height() + px(4)) + px(4)
 
     def _fit_status(self, left: int, column: int, y: int) -> int:
@@ -271,13 +267,23 @@ class MessageWidget(QWidget):
             chip.setVisible(self._has_chips)
         self._status.setVisible(bool(self._status.text()))
         self._retry.setVisible(self._is_last and self._message.state in ("failed", "interrupted"))
-        for button in (self._copy, self._retry):
-            button.setFont(self._theme.font(0.86))
-        self._copy.setVisible(is_done and bool(self._message.text) and not is_quiet)
+        self._retry.setFont(self._theme.font(0.86))
+        self.actions_bar.show_for(self._message, is_done=is_done, is_quiet=is_quiet)
+        self._place_actions()
 
-    def _copy_message(self) -> None:
-        self.copy_asked.emit(self._message.id)
-        self._begin_flash(self._copy)
+    def _place_actions(self) -> None:
+        """Fit the buttons' row to what is in it now, at the side where it stands."""
+        size, old = self.actions_bar.sizeHint(), self.actions_bar.geometry()
+        is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        is_at_right = is_mirrored != (self._message.role == "user")
+        x = old.right() + 1 - size.width() if is_at_right else old.left()
+        self.actions_bar.setGeometry(x, old.top(), size.width(), size.height())
+
+    def _ask(self, name: str) -> None:
+        self.action_asked.emit(self._message.id, name)
+        if name.startswith("copy"):
+            self._end_flash()
+            self.actions_bar.begin_flash()
 
     def _copy_code(self, index: int) -> None:
         self.code_copy_asked.emit(self._message.id, self._part, index)
@@ -290,6 +296,7 @@ class MessageWidget(QWidget):
         self._flash.start()
 
     def _end_flash(self) -> None:
+        self.actions_bar.end_flash()
         self._flash.stop()
         if self._flashing is not None:
             self._flashing.setText(self.tr("Copy"))

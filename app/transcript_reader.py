@@ -37,12 +37,18 @@ class TranscriptReader(QAbstractScrollArea):
         """Copy a message's source text."""
         raise NotImplementedError
 
+    def act_on(self, message_id: int | str, name: str) -> None:
+        """Do something with a message, by a name of `message_actions.ActionName`."""
+        raise NotImplementedError
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         bar, key = self.verticalScrollBar(), event.key()
         page = int(self.viewport().height() * 0.9)
         is_copy = key == Qt.Key.Key_C and event.modifiers() == Qt.KeyboardModifier.ControlModifier
         if is_copy and 0 <= self._current < len(self._blocks):
             self.copy_message(self._model.messages[self._current].id)
+        elif 0 <= self._current < len(self._blocks) and self._act_by_key(event):
+            pass
         elif key == Qt.Key.Key_PageUp:
             bar.setValue(bar.value() - page)
         elif key == Qt.Key.Key_PageDown:
@@ -61,6 +67,28 @@ class TranscriptReader(QAbstractScrollArea):
             self.setFocus(Qt.FocusReason.ShortcutFocusReason)
         else:
             event.ignore()
+
+    def _act_by_key(self, event: QKeyEvent) -> bool:
+        """Do what a key means for the current message; say whether it means something."""
+        key, message = event.key(), self._model.messages[self._current]
+        is_plain = event.modifiers() in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier)
+        is_menu = key == Qt.Key.Key_Menu or (
+            key == Qt.Key.Key_F10 and event.modifiers() == Qt.KeyboardModifier.ShiftModifier
+        )
+        if is_menu:
+            for row, widget in self._widgets:
+                if self._rows.place(row) == (self._current, self._rows.place(row)[1]):
+                    bar = widget.actions_bar
+            bar.open_menu()
+            return True
+        names = {Qt.Key.Key_Left: "previous", Qt.Key.Key_Right: "next", Qt.Key.Key_E: "edit"}
+        if not is_plain or key not in names or message.state == "streaming":
+            return False
+        name = names[Qt.Key(key)]
+        step = {"previous": -1, "next": 1}.get(name, 0)
+        if 0 <= message.branch + step < message.num_branches:
+            self.act_on(message.id, name)
+        return True
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)

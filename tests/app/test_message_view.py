@@ -209,11 +209,12 @@ def test_tab_reaches_every_button_in_reading_order(qtbot: QtBot, theme: Theme) -
     take_focus(qtbot, view)
     names = []
 
-    for _ in range(8):
+    for _ in range(12):
         qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
         names.append(QApplication.focusWidget().accessibleName())
 
-    assert names == ["Copy code py", "Copy code sh", "Source 1: a.pdf, page 1", "Copy this reply"] * 2
+    buttons = ["Copy this reply", "Answer again", "More for this reply"]
+    assert names == ["Copy code py", "Copy code sh", "Source 1: a.pdf, page 1", *buttons] * 2
 
 
 def test_enter_goes_into_the_text_and_escape_comes_back(view: MessageView, qtbot: QtBot) -> None:

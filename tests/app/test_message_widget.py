@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -29,6 +30,11 @@ def show(widget: MessageWidget, message: Message, *, width: int = 1_000) -> int:
     widget.show()
     QApplication.processEvents()
     return height
+
+
+def leave(widget: MessageWidget) -> None:
+    """Take the mouse away, which a window that has just been shown may have under it."""
+    QApplication.sendEvent(widget, QEvent(QEvent.Type.Leave))
 
 
 def chips(widget: MessageWidget) -> list[QPushButton]:
@@ -118,7 +124,8 @@ def test_a_reused_row_shows_nothing_of_the_message_before(widget: MessageWidget)
 
     assert widget.browser.toPlainText() == "plain"
     assert status(widget) == ""
-    assert [c.accessibleName() for c in widget.controls()] == ["Copy this reply"]
+    names = ["Copy this reply", "Answer again", "More for this reply"]
+    assert [c.accessibleName() for c in widget.controls()] == names
     fresh = MessageWidget(widget._theme)
     assert show(fresh, Message(2, "assistant", "plain")) == height
 
@@ -126,7 +133,7 @@ def test_a_reused_row_shows_nothing_of_the_message_before(widget: MessageWidget)
 def test_every_control_has_a_name(widget: MessageWidget) -> None:
     show(widget, Message(1, "assistant", "```py\nx\n```\n\ny", "failed", "Why", SOURCES))
 
-    assert len(widget.controls()) == 5
+    assert len(widget.controls()) == 7
     assert all(c.accessibleName() or getattr(c, "text", str)() for c in widget.controls())
 
 
@@ -140,3 +147,59 @@ def test_no_text_is_clipped_at_any_scale(widget: MessageWidget, theme: Theme, sc
         assert child.height() >= min(child.sizeHint().height(), child.heightForWidth(child.width()) or 9_999)
         assert child.geometry().bottom() <= height
     assert widget.browser.document().size().height() <= widget.browser.height()
+
+
+def test_versions_are_counted_and_asked_for(widget: MessageWidget) -> None:
+    show(widget, Message(1, "user", "q", branch=1, num_branches=3))
+    leave(widget)
+    # Nobody is near, so only the versions are shown.
+    assert [c.text() for c in widget.controls() if isinstance(c, QPushButton)] == ["‹", "›"]
+    assert status(widget) == "2/3"
+
+    asked: list[tuple[object, str]] = []
+    widget.action_asked.connect(lambda id_, name: asked.append((id_, name)))
+    for control in widget.controls():
+        control.click()  # type: ignore[attr-defined]
+
+    assert asked == [(1, "previous"), (1, "next")]
+    show(widget, Message(1, "user", "q", branch=2, num_branches=3))
+    leave(widget)
+    assert [c.isEnabled() for c in widget.controls()] == [True, False]
+    assert widget.controls()[0].accessibleName() == "Earlier version; this is version 3 of 3"
+
+
+def test_the_message_under_the_keyboard_shows_what_can_be_done_without_moving_anything(
+    widget: MessageWidget,
+) -> None:
+    message = Message(1, "user", "q")
+    height = show(widget, message)
+    leave(widget)
+    assert widget.controls() == []
+
+    widget.set_current(is_current=True)
+
+    assert [c.accessibleName() for c in widget.controls()] == [
+        "Copy your message",
+        "Edit your message",
+        "More for your message",
+    ]
+    assert widget.fit(widget.width()) == height
+    bar = widget.actions_bar
+    assert bar.geometry().bottom() <= height
+    assert bar.geometry().right() <= widget.width()
+
+
+def test_the_menu_has_all_that_can_be_done(widget: MessageWidget) -> None:
+    show(widget, Message(1, "assistant", "a"))
+
+    words = [action.text() for action in widget.actions_bar.menu().actions() if action.text()]
+
+    assert words == [
+        "Copy as Markdown",
+        "Copy as plain text",
+        "Copy with formatting",
+        "Edit this reply…",
+        "Answer again",
+        "New chat from here",
+        "Delete question and answer…",
+    ]

@@ -35,9 +35,13 @@ class WindowDesk:
         self.window.show()
 
     def start(self) -> WindowDesk:
-        with self.qtbot.waitSignals([self.application.opened, self.application.models.changed]):
+        with self.qtbot.waitSignals(
+            [self.application.opened, self.application.models.changed], timeout=60_000
+        ):
             self.application.start()
-        self.qtbot.waitUntil(lambda: self.window.page is not self.window.chat or self.can_write)
+        self.qtbot.waitUntil(
+            lambda: self.window.page is not self.window.chat or self.can_write, timeout=60_000
+        )
         return self
 
     def close(self) -> None:
