@@ -104,6 +104,11 @@ def _byte_level(values: Metadata, tokens: list[str], types: list[int]) -> Vocabu
             f"supported are {', '.join(BYTE_LEVEL_RULES)}."
         )
     vocab = {t: i for i, (t, kind) in enumerate(zip(tokens, types, strict=True)) if kind == _NORMAL}
+    if contradiction := rules.contradiction(vocab):
+        raise UnsupportedModelError(
+            f"{values.source}: tokenizer.ggml.pre names the pre-tokeniser {name!r}, which {contradiction}: it is "
+            "another model's. Use another conversion of this model."
+        )
     merges = _merges(values, vocab, set(tokens))
     with rust_guard("be built"):
         model = models.BPE(vocab=vocab, merges=merges, ignore_merges=rules.ignore_merges)
