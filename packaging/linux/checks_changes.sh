@@ -53,11 +53,13 @@ p09_upgrade() {
 from sqlcipher3 import dbapi2
 c = dbapi2.connect('$data/history.db'); c.execute('PRAGMA user_version = 9999'); c.close()"
     newer=$(sha256sum <"$debian$data/history.db")
-    ann QT_QPA_PLATFORM=offscreen timeout 10 inglenook
+    out=$(ann inglenook documents list 2>&1) && return 1
+    [[ $out == *"written by a newer Inglenook (schema 9999"* ]] || { echo "$out"; return 1; }
+    ann QT_QPA_PLATFORM=offscreen timeout $((10 * $(patience))) inglenook
     [[ $(sha256sum <"$debian$data/history.db") == "$newer" ]] || return
     cp "$work/history.db" "$debian$data/history.db"
     rm -f "$debian$data"/history.db-*
-    seen="up with a note to the running program, down with a note, data kept, newer data left alone"
+    seen="up with a note to the running program, down with a note, data kept, newer data refused and left alone"
 }
 
 p10_remove() {
