@@ -19,9 +19,10 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from inglenook.app import citations
 from inglenook.app.bridge import CHAT, EngineBridge, ModelState
 from inglenook.app.embedder import Embedder
-from inglenook.app.open_turn import OpenTurn, ReplyOptions
+from inglenook.app.open_turn import OpenTurn, ReplyOptions, figures_of
 from inglenook.app.prompts import Room, build_prompt, dropped_notice
 from inglenook.app.retrieval import Evidence, gather
+from inglenook.app.sentence_checks import SentenceChecks
 from inglenook.app.tasks import Tasks
 from inglenook.app.token_estimate import TokenEstimate
 from inglenook.app.turns import (
@@ -37,7 +38,7 @@ from inglenook.app.turns import (
 from inglenook.engine.request import Failed, Finished, Request
 from inglenook.storage.database import Database
 from inglenook.storage.errors import NotFoundError
-from inglenook.storage.records import NewSource, ReplyFigures
+from inglenook.storage.records import NewSource
 from inglenook.storage.search import Search
 
 __all__ = ["Answer", "Answering", "OpenedConversation", "ReplyOptions", "Turn", "open_conversation"]
@@ -57,6 +58,8 @@ class Answering(QObject):
         stage_changed(int, str): reply id, what is being done before the first word ("Searching 2 documents"), or "".
         reply_text(int, str): reply id, the next piece of its text.
         notice(int, str): reply id, a sentence about it while it is written.
+        sentence_checked(int, SentenceCheck): reply id; a sentence of an answer from documents is complete, and is
+            "supported" by a passage or "not found" in any. `sentence_checks` gives the same for a stored reply.
         reply_stopping(int): Stop was taken; no text of this reply comes any more, and `reply_ended` follows.
         reply_ended(Answer): the reply is saved with its sources. Its `reply.status` is "complete" (finish_reason
             "stop", "length" or "cancelled") or "failed" (`reply.error` is the sentence).
@@ -66,6 +69,7 @@ class Answering(QObject):
     turn_started = Signal(object)
     stage_changed = Signal(int, str)
     reply_text = Signal(int, str)
+    sentence_checked = Signal(int, object)
     notice = Signal(int, str)
     reply_stopping = Signal(int)
     reply_ended = Signal(object)
@@ -104,13 +108,13 @@ class Answering(QObject):
         self._begin_question(text, None, question_id, document_ids)
 
     def regenerate(self, reply_id: int, *, document_ids: Sequence[int] = ()) -> None:
-        """Answer the same question once more, as a sibling of a reply."""
+        """Answer the same question once more, as a sibling of a reply; this time the model is asked in any case."""
         options, model = self._options(), self._bridge.model_state(CHAT).name
         self._tasks.write(
             lambda db: begin_again(
                 db, reply_id, document_ids=document_ids, model=model, sampling=asdict(options.sampling)
             ),
-            lambda turn: self._start(turn, document_ids, options),
+            lambda turn: self._start(turn, document_ids, options, may_refuse=False),
             lambda error: self.turn_refused.emit("", str(error)),
         )
 
@@ -142,7 +146,7 @@ class Answering(QObject):
                 self._bridge.cancel(turn.request_id)
             if not turn.is_ended:
                 turn.is_ending = turn.is_ended = True
-                self._tasks.write(partial(_end_now, turn=turn, ending=turn.ending("cancelled")))
+                self._tasks.write(turn.ender(turn.ending("cancelled")))
 
     def _begin_question(
         self, text: str, conversation_id: int | None, in_place_of: int | None, document_ids: Sequence[int]
@@ -164,8 +168,10 @@ class Answering(QObject):
             lambda error: self.turn_refused.emit(text, str(error)),
         )
 
-    def _start(self, saved: Turn, document_ids: Sequence[int], options: ReplyOptions) -> None:
-        turn = self._turns[saved.reply.id] = OpenTurn(saved, tuple(document_ids), options)
+    def _start(
+        self, saved: Turn, document_ids: Sequence[int], options: ReplyOptions, *, may_refuse: bool = True
+    ) -> None:
+        turn = self._turns[saved.reply.id] = OpenTurn(saved, tuple(document_ids), options, may_refuse)
         self.turn_started.emit(saved)
         self._go_on(turn)
 
@@ -220,14 +226,29 @@ class Answering(QObject):
                 previous_question=previous[-1] if previous else "",
                 vector=None if vectors is None else vectors[0],
                 embedder=embedder,
+                may_refuse=turn.may_refuse,
             )
 
         def found(evidence: Evidence) -> None:
             turn.evidence = evidence
             turn.notices += evidence.notices
-            self._submit(turn)
+            if evidence.candidates and not evidence.is_refusal:
+                turn.checks = SentenceChecks(evidence.candidates, turn.saved.question.text)
+            if evidence.answer:
+                self._say(turn, evidence.answer)
+            else:
+                self._submit(turn)
 
         self._tasks.read(work, found, lambda error: self._end(turn, turn.ending("error", str(error))))
+
+    def _say(self, turn: OpenTurn, text: str) -> None:
+        """Answer without the model: what was counted, or that nothing was found to answer from."""
+        if turn.is_stopping or turn.is_ending:
+            return
+        turn.pieces.append(text)
+        self.stage_changed.emit(turn.reply_id, "")
+        self.reply_text.emit(turn.reply_id, text)
+        self._end(turn, turn.ending("stop"))
 
     def _submit(self, turn: OpenTurn) -> None:
         if turn.is_stopping or turn.is_ending:
@@ -279,6 +300,8 @@ class Answering(QObject):
         if not self._save_timer.isActive():
             self._save_timer.start()
         self.reply_text.emit(turn.reply_id, text)
+        for check in turn.checks.take(text) if turn.checks is not None else ():
+            self.sentence_checked.emit(turn.reply_id, check)
 
     def _take_finished(self, request_id: int, event: Finished) -> None:
         turn = self._of_request(request_id)
@@ -292,14 +315,7 @@ class Answering(QObject):
                 estimate = self._estimate(self._bridge.model_state(CHAT))
                 estimate.observe(turn.prompt.num_bytes, event.prompt_tokens)
         turn.notices += event.notices
-        figures = ReplyFigures(
-            prompt_tokens=event.prompt_tokens,
-            cached_tokens=event.cached_tokens,
-            ttft_s=event.ttft_s,
-            tpot_s=event.tpot_s,
-            seed=event.seed,
-        )
-        self._end(turn, replace(turn.ending(event.finish_reason), figures=figures))
+        self._end(turn, replace(turn.ending(event.finish_reason), figures=figures_of(event)))
 
     def _take_failed(self, request_id: int, event: Failed) -> None:
         turn = self._of_request(request_id)
@@ -344,9 +360,12 @@ class Answering(QObject):
         turn.is_ending = True
         if turn.prompt is not None:
             turn.notices += turn.prompt.notices
+        for check in turn.checks.finish() if turn.checks is not None else ():
+            self.sentence_checked.emit(turn.reply_id, check)
         candidates = turn.evidence.candidates
-        if not candidates or not ending.text.strip():
-            self._write_ending(turn, ending, [])
+        if turn.evidence.is_refusal or not candidates or not ending.text.strip():
+            nearest = candidates if turn.evidence.is_refusal else ()
+            self._write_ending(turn, ending, turn.given([citations.as_source(hit) for hit in nearest]))
             return
         # Overlap with many passages takes long enough to be felt in the window.
         self._tasks.work(
@@ -375,9 +394,3 @@ class Answering(QObject):
 
         turn.is_ended = True
         self._tasks.write(lambda db: end_turn(db, turn.reply_id, ending, sources), ended, failed)
-
-
-def _end_now(db: Database, *, turn: OpenTurn, ending: Ending) -> None:
-    """Attach sources and save at once, for the end of the program."""
-    sources = citations.attach(ending.text, turn.evidence.candidates, turn.saved.question.text)
-    end_turn(db, turn.reply_id, ending, turn.given(sources))

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from inglenook.app import citations
 from inglenook.app.ask_command import answer_record, print_json, stream, wait_for_model
 from inglenook.app.errors import AppError
+from inglenook.app.open_turn import MAX_NEAREST
 from inglenook.app.paths import user_folders
 from inglenook.app.prompts import Prompt, Room, build_prompt, place_text
 from inglenook.app.retrieval import Evidence, gather
@@ -134,7 +135,8 @@ class AskedDocuments:
         ids, search = list(self.paths), Search(self.database)
         with _as_app_error():
             evidence = gather(self.database, search, question, ids, whole_bytes=whole_bytes)
-            if evidence.whole or client is None or self._embedder is None:
+            is_found = bool(evidence.whole) or bool(evidence.answer and not evidence.is_refusal)
+            if is_found or client is None or self._embedder is None:
                 return evidence
             vector = self._embed_all(client, self._embedder, question, status)
             return gather(
@@ -191,6 +193,8 @@ class AskedDocuments:
 
 def chosen_sources(reply: str, evidence: Evidence, question: str) -> list[tuple[NewSource, bool]]:
     """Return the cited sources with whether each is verified, then the passage closest to the question if it is not one."""
+    if evidence.is_refusal:
+        return [(citations.as_source(hit), False) for hit in evidence.candidates[:MAX_NEAREST]]
     sources = citations.attach(reply, evidence.candidates, question)
     verified = citations.verified_ranges(reply, sources)
     chosen: dict[tuple[int, int, int, int], tuple[NewSource, bool]] = {}
@@ -241,6 +245,10 @@ def _answer(
     room = Room.of(loaded.context_length, request.sampling.max_tokens)
     whole_bytes = round(room.whole_tokens * estimate.bytes_per_token)
     evidence = documents.gather(question, whole_bytes=whole_bytes, client=client, status=status)
+    if evidence.answer:
+        if not options.json:
+            print(harmless(evidence.answer))
+        return evidence, evidence.answer, _said_without_model()
     system = next((m["content"] for m in request.messages or () if m["role"] == "system"), "")
     for attempt in range(MAX_ATTEMPTS):
         prompt = _prompt(question, room, estimate, system, evidence, is_first=attempt == 0)
@@ -258,6 +266,19 @@ def _answer(
         finally:
             handle.cancel()
     raise AssertionError("the last attempt returns or raises")
+
+
+def _said_without_model() -> Finished:
+    return Finished(
+        finish_reason="stop",
+        prompt_tokens=0,
+        cached_tokens=0,
+        completion_tokens=0,
+        ttft_s=None,
+        tpot_s=None,
+        seed=0,
+        finish_reasons=("stop",),
+    )
 
 
 def _prompt(

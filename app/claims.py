@@ -11,6 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from inglenook.storage.content_words import content_words, stem
 from inglenook.storage.parsing.quotes import find_quote
 from inglenook.storage.segmentation import tokens
 
@@ -28,16 +29,6 @@ _NUMBER_WORDS = {
 }
 # Capitalised in English without being names of anything in a document.
 _NO_NAMES = frozenset(("i", "i'm", "i'll", "i've", "i'd"))
-_ENDINGS = ("ingly", "edly", "ing", "ies", "ed", "es", "s", "ly")
-_WORDS_WITHOUT_WEIGHT = frozenset(
-    re.findall(
-        r"\w+",
-        "a about after also am an and any are as at be been but by can could did do does for from had has have he her his how i "
-        "if in into is it its just me more most my no not of on or our out over she should so some such than that the their "
-        "them then there these they this those to too up was we were what when where which while who whom why will with "
-        "would you your s t according document documents passage passages page text answer",
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +102,7 @@ def readings(number: str) -> set[Decimal]:
 
 def terms(text: str) -> set[str]:
     """Return the words of a text that carry meaning, without their commonest endings."""
-    found = tokens(_plain(text))
-    return {_stem(token) for token in found if token not in _WORDS_WITHOUT_WEIGHT}
+    return content_words(_plain(text))
 
 
 def _plain(sentence: str) -> str:
@@ -149,11 +139,4 @@ def _folded_words(text: str) -> set[str]:
         c for c in unicodedata.normalize("NFKD", text).casefold() if unicodedata.category(c) != "Mn"
     )
     words = set(tokens(folded))
-    return words | {_stem(word) for word in words}
-
-
-def _stem(token: str) -> str:
-    for ending in _ENDINGS:
-        if token.endswith(ending) and len(token) - len(ending) >= 4:
-            return token[: -len(ending)]
-    return token
+    return words | {stem(word) for word in words}

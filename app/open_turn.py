@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from inglenook.app import citations
 from inglenook.app.prompts import Prompt
 from inglenook.app.retrieval import Evidence
-from inglenook.app.turns import Ending, Turn
-from inglenook.engine.request import SamplingParams
+from inglenook.app.sentence_checks import SentenceChecks
+from inglenook.app.turns import Ending, Turn, end_turn
+from inglenook.engine.request import Finished, SamplingParams
 from inglenook.storage.database import Database
 from inglenook.storage.messages import Messages
-from inglenook.storage.records import NewSource
+from inglenook.storage.records import NewSource, ReplyFigures
+
+MAX_NEAREST = 3
+"""How many passages a refusal shows as the nearest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,9 @@ class OpenTurn:
     saved: Turn
     document_ids: tuple[int, ...]
     options: ReplyOptions
+    may_refuse: bool = True
     evidence: Evidence = field(default_factory=Evidence)
+    checks: SentenceChecks | None = None
     prompt: Prompt | None = None
     request_id: int | None = None
     num_attempts: int = 0
@@ -58,7 +65,29 @@ class OpenTurn:
         return lambda db: Messages(db).save_reply(reply_id, text, token_ids)
 
     def given(self, sources: Sequence[NewSource]) -> list[NewSource]:
-        """Return the cited sources, and of the others those that the model was given."""
+        """Return the cited sources, and of the others those that the model was given, or the nearest where it was not."""
         passages = self.prompt.passages if self.prompt is not None else ()
+        if self.evidence.is_refusal:
+            passages = self.evidence.candidates[:MAX_NEAREST]
         ids = {hit.chunk.id for hit in passages}
         return [source for source in sources if source.is_cited or source.chunk_id in ids]
+
+    def ender(self, ending: Ending) -> Callable[[Database], None]:
+        """Return what attaches the sources and saves the end at once, for the end of the program."""
+
+        def end(db: Database) -> None:
+            sources = citations.attach(ending.text, self.evidence.candidates, self.saved.question.text)
+            end_turn(db, self.reply_id, ending, self.given(sources))
+
+        return end
+
+
+def figures_of(event: Finished) -> ReplyFigures:
+    """Return what is kept of the engine's last event."""
+    return ReplyFigures(
+        prompt_tokens=event.prompt_tokens,
+        cached_tokens=event.cached_tokens,
+        ttft_s=event.ttft_s,
+        tpot_s=event.tpot_s,
+        seed=event.seed,
+    )

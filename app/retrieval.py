@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from inglenook.app.claims import terms
 from inglenook.app.prompts import WholeDocument, whole_size_bytes
+from inglenook.app.sufficiency import is_question, refusal, sufficiency
+from inglenook.app.whole_requests import answer_by_counting, read_notice, spread_chunks, whole_request
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
 from inglenook.storage.errors import NotFoundError
@@ -41,12 +43,16 @@ class Evidence:
     """What was found. `candidates` are the passages that a sentence of the reply may rest on, best first.
 
     Either `whole` goes into the prompt, or as many of the candidates as fit. `notices` are sentences for the user.
+    `answer`, where there is one, is said in place of the model's: what was counted or listed in the database, or, with
+    `is_refusal`, that the passages cannot hold what was asked; the candidates are then the nearest.
     """
 
     whole: tuple[WholeDocument, ...] = ()
     candidates: tuple[Hit, ...] = ()
     num_documents: int = 0
     notices: tuple[str, ...] = ()
+    answer: str = ""
+    is_refusal: bool = False
 
 
 def gather(
@@ -59,8 +65,11 @@ def gather(
     previous_question: str = "",
     vector: NDArray[np.float32] | None = None,
     embedder: str = "",
+    may_refuse: bool = True,
 ) -> Evidence:
     """Find what to answer from in the documents given; those that are gone or have no text yet are said so.
+
+    With `may_refuse` a question whose answer the passages can hardly hold is refused (sufficiency.py).
 
     `search` is of the same connection; kept between questions it has vectors in memory. Documents go in whole when all of them together have at most `whole_bytes`.
     """
@@ -68,7 +77,17 @@ def gather(
     if not documents:
         return Evidence(notices=tuple(notices))
     ids = [document.id for document in documents]
+    request = whole_request(question)
+    if request is not None:
+        answer = answer_by_counting(Documents(db), documents, request)
+        if answer:
+            return Evidence((), (), len(documents), tuple(notices), answer)
     whole = _whole(Documents(db), documents, whole_bytes)
+    if request is not None and not whole:
+        chunks = spread_chunks(search, documents)
+        notices.append(read_notice(chunks, documents))
+        spread = tuple(Hit(chunk, 0.0, None, None) for chunk in chunks)
+        return Evidence((), spread, len(documents), tuple(notices))
     hits = _search(search, question, ids, previous_question, vector, embedder)
     if whole:
         seen = {hit.chunk.id for hit in hits}
@@ -82,6 +101,19 @@ def gather(
         hits += [Hit(chunk, 0.0, None, None) for chunk in rest]
     else:
         hits = _selected(hits, per_document=MAX_PER_DOCUMENT if len(documents) > 1 else MAX_HITS)
+        leans = bool(previous_question) and is_follow_up(question)
+        if may_refuse and not leans and is_question(question):
+            used = embedder if vector is not None else ""
+            found = sufficiency(
+                question,
+                hits,
+                num_passages=search.num_passages(),
+                count_with=search.count_with,
+                embedder=used,
+            )
+            if not found.is_enough:
+                names = [document.name for document in documents]
+                return Evidence((), tuple(hits), len(names), tuple(notices), refusal(hits, names), True)
     return Evidence(whole, tuple(hits), len(documents), tuple(notices))
 
 

@@ -132,12 +132,16 @@ class IndexedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that search found: its fused score, and its rank in each arm from 0 (None: not found by it)."""
+    """A chunk that search found: its fused score, and its rank in each arm from 0 (None: not found by it).
+
+    `cosine` is that of its embedding and the question's, at most; None where meaning was not searched.
+    """
 
     chunk: IndexedChunk
     score: float
     keyword_rank: int | None
     vector_rank: int | None
+    cosine: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from inglenook.storage.database import Database
 from inglenook.storage.driver import Row
 from inglenook.storage.languages import keyword_weight_for, trigram_weight_for
-from inglenook.storage.match_query import any_of, trigrams_terms, words_terms
+from inglenook.storage.match_query import any_of, quoted, trigrams_terms, words_terms
 from inglenook.storage.packing import unpack_rectangles
 from inglenook.storage.records import Hit, IndexedChunk, Place
+from inglenook.storage.rescoring import DEPTH, rescored
 from inglenook.storage.text import from_json
 from inglenook.storage.vectors import Vectors
 
@@ -32,6 +33,7 @@ ARM_DEPTH = 200
 # are kept: on a small collection of one subject leaving them out costs quality.
 PRUNED_FROM = 50_000
 _MAX_SHARE = 0.2
+_MAX_COUNTED = 5000
 _MAX_TRIGRAM_SHARE = 0.05
 
 Ranking = list[tuple[int, float]]
@@ -83,13 +85,41 @@ class Search:
         fused = fuse_scores(
             (from_zero(by_words), keyword_weight), (from_least(by_meaning), 1 - keyword_weight)
         )
-        chunks = {chunk.id: chunk for chunk in self.chunks([chunk_id for chunk_id, _ in fused[:limit]])}
+        # Each arm alone is left as it is, for comparison.
+        is_fused = bool(by_words) and bool(by_meaning)
+        fused = fused[: max(limit, DEPTH) if is_fused else limit]
+        chunks = {chunk.id: chunk for chunk in self.chunks([chunk_id for chunk_id, _ in fused])}
         ranks = [{chunk_id: i for i, (chunk_id, _) in enumerate(arm)} for arm in (by_words, by_meaning)]
-        return [
-            Hit(chunks[chunk_id], score, ranks[0].get(chunk_id), ranks[1].get(chunk_id))
-            for chunk_id, score in fused[:limit]
+        cosines = dict(by_meaning)
+        hits = [
+            Hit(
+                chunks[chunk_id],
+                score,
+                ranks[0].get(chunk_id),
+                ranks[1].get(chunk_id),
+                # One that only words found is further off than the last that meaning found.
+                cosines.get(chunk_id, by_meaning[-1][1] if by_meaning else None),
+            )
+            for chunk_id, score in fused
             if chunk_id in chunks
         ]
+        return (rescored(question, hits) if is_fused else hits)[:limit]
+
+    def num_passages(self) -> int:
+        """Return how many passages are stored, or a little more where some were deleted."""
+        row = self._db.row("SELECT max(id) FROM chunks")
+        return int(row[0] or 0) if row else 0
+
+    def count_with(self, word: str) -> int:
+        """Return how many passages have a word, or a trigram that no word of theirs is, counted up to a limit."""
+        for table in ("chunk_words", "chunk_trigrams") if len(word) == 3 else ("chunk_words",):
+            row = self._db.row(
+                f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT {_MAX_COUNTED})",
+                (quoted(word),),
+            )
+            if row and row[0]:
+                return int(row[0])
+        return 0
 
     def chunks(self, chunk_ids: Sequence[int]) -> list[IndexedChunk]:
         """Return those chunks that are still there, in the order of the ids given."""

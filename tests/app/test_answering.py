@@ -496,3 +496,49 @@ def test_after_the_engine_gave_up_a_question_tries_once_more_and_says_why_not(
 
     assert desk.answers[0].reply.error == "It is not started again for 190 s."
     assert desk.bridge.engine_state.phase == "gave_up"
+
+
+def test_a_question_that_the_passages_cannot_answer_is_refused_without_the_engine(
+    qtbot: QtBot, desk: Desk
+) -> None:
+    document_id = add_document(
+        qtbot, desk, *(f"The tower of Zorb{i} is {i} metres high. " * 40 for i in range(60))
+    )
+    desk.answering.ask("How deep is the harbour of Tarvo?", document_ids=[document_id])
+    qtbot.waitUntil(lambda: bool(desk.answers))
+
+    (answer,) = desk.answers
+    assert desk.client.requests == []
+    assert answer.reply.finish_reason == "stop"
+    assert answer.reply.text == "".join(desk.texts)
+    assert answer.reply.text.startswith("I did not find the answer")
+    assert [source.is_cited for source in answer.sources] == [False, False, False]
+
+    desk.client.answers = say("Twelve fathoms.")
+    desk.answering.regenerate(answer.reply.id, document_ids=[document_id])
+    qtbot.waitUntil(lambda: len(desk.answers) == 2)
+
+    assert desk.answers[1].reply.text == "Twelve fathoms."
+
+
+def test_each_sentence_of_an_answer_from_documents_is_checked_as_it_comes(qtbot: QtBot, desk: Desk) -> None:
+    document_id = add_document(qtbot, desk, "The tower of Zorb is 34 metres high.")
+    checked: list[str] = []
+    desk.answering.sentence_checked.connect(lambda _id, check: checked.append(check.status))
+    desk.client.answers = say("The tower of Zorb is 34 metres high. Its dome holds 900 bells.")
+
+    desk.answering.ask("How high is the tower of Zorb?", document_ids=[document_id])
+    qtbot.waitUntil(lambda: bool(desk.answers))
+
+    assert checked == ["supported", "not found"]
+
+
+def test_nothing_is_checked_in_an_answer_without_documents(qtbot: QtBot, desk: Desk) -> None:
+    checked: list[object] = []
+    desk.answering.sentence_checked.connect(lambda *check: checked.append(check))
+    desk.client.answers = say("The tower of Zorb is 34 metres high. So it is.")
+
+    desk.answering.ask("How high is the tower of Zorb?")
+    qtbot.waitUntil(lambda: bool(desk.answers))
+
+    assert checked == []

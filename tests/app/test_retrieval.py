@@ -135,3 +135,61 @@ def test_any_question_can_be_asked(db: Database, question: str) -> None:
     document_id = add(db, "a", "The tower of Zorb.")
 
     assert ask(db, question, document_id).num_documents == 1
+
+
+def test_a_question_whose_answer_no_passage_can_hold_is_refused_with_the_nearest_passages(
+    db: Database,
+) -> None:
+    document_id = add(db, "a.pdf", "The mill of Mell grinds rye.", "The tower of Zorb is 34 metres high.")
+
+    evidence = ask(db, "How deep is the harbour of Zorb?", document_id)
+
+    assert evidence.is_refusal
+    assert "“a.pdf”" in evidence.answer
+    assert pages_of(evidence)[0] == 1
+
+
+def test_it_is_not_refused_where_the_model_is_to_be_asked_in_any_case_or_as_a_follow_up(db: Database) -> None:
+    document_id = add(db, "a.pdf", "The mill of Mell grinds rye.", "The tower of Zorb is 34 metres high.")
+
+    forced = gather(
+        db, Search(db), "How deep is the harbour of Zorb?", [document_id], whole_bytes=0, may_refuse=False
+    )
+    follow_up = ask(
+        db, "And how deep is its harbour?", document_id, previous="How high is the tower of Zorb?"
+    )
+
+    assert not forced.is_refusal
+    assert not follow_up.is_refusal
+
+
+def test_files_pages_and_words_are_counted_without_a_model(db: Database) -> None:
+    first = add(db, "a.pdf", "A heron. Herons sleep.", "Nothing.", "The HERON wakes.")
+    second = add(db, "b.pdf", "Rye.")
+
+    assert ask(db, "List the files", first, second).answer.splitlines() == [
+        "There are 2 documents:",
+        "- a.pdf (3 pages)",
+        "- b.pdf (1 page)",
+    ]
+    assert ask(db, "How many pages does it have?", first).answer == "“a.pdf” has 3 pages."
+    assert ask(db, "How often is “heron” mentioned?", first).answer == "“heron” stands 2 times in “a.pdf”."
+
+
+def test_a_summary_is_made_from_the_whole_where_it_fits(db: Database) -> None:
+    document_id = add(db, "a.pdf", "One.", "Two.")
+
+    assert ask(db, "Summarise it", document_id, whole_bytes=1000).whole
+
+
+def test_a_summary_of_what_is_too_long_reads_from_all_over_it_and_says_so(db: Database) -> None:
+    document_id = add(db, "a.pdf", *(f"Page {i}. " * 40 for i in range(100)))
+
+    evidence = ask(db, "Summarise the document", document_id, whole_bytes=500)
+
+    assert not evidence.whole
+    assert pages_of(evidence) == [0, 20, 40, 59, 79, 99]
+    assert evidence.notices == (
+        "This was not answered from the whole: 6 of 100 pages were read, spread evenly, because the rest does not fit "
+        "into the model's context. Ask about one part for an exact answer.",
+    )
