@@ -45,7 +45,8 @@ NEVER = {
     "joblib",
     "multiprocessing",
 }
-MAY_SET_RICH_TEXT: set[str] = set()
+# To the clipboard, not to a view: HTML that elements_html.py escaped.
+MAY_SET_RICH_TEXT = {"app/copied_message.py"}
 
 
 @cache

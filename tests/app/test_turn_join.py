@@ -31,10 +31,18 @@ def texts(desk: WindowDesk) -> list[str]:
 
 def press(desk: WindowDesk, row: int, name: str) -> None:
     """Click a button of a message, by the beginning of its accessible name."""
-    widgets = [w for w in desk.window.chat.view.visible_widgets() if w.message_id == desk.messages[row].id]
-    widgets[0].set_current(is_current=True)
-    button = next(c for c in widgets[0].controls() if c.accessibleName().startswith(name))
-    assert isinstance(button, QPushButton)
+
+    def found() -> list[QPushButton]:
+        view = desk.window.chat.view
+        widgets = [w for w in view.visible_widgets() if w.message_id == desk.messages[row].id]
+        for widget in widgets:
+            widget.set_current(is_current=True)
+        controls = [control for widget in widgets for control in widget.controls()]
+        return [c for c in controls if isinstance(c, QPushButton) and c.accessibleName().startswith(name)]
+
+    # A row shows what has changed a moment later.
+    desk.qtbot.waitUntil(lambda: bool(found()))
+    (button,) = found()
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
