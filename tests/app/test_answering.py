@@ -504,7 +504,7 @@ def test_a_question_that_the_passages_cannot_answer_is_refused_without_the_engin
     document_id = add_document(
         qtbot, desk, *(f"The tower of Zorb{i} is {i} metres high. " * 40 for i in range(60))
     )
-    desk.answering.ask("How deep is the harbour of Tarvo?", document_ids=[document_id])
+    desk.answering.ask("How deep is the tower of Tarvo?", document_ids=[document_id])
     qtbot.waitUntil(lambda: bool(desk.answers))
 
     (answer,) = desk.answers
