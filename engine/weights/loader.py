@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol
@@ -26,6 +27,7 @@ from inglenook.engine.models.gguf_rope import RopeFactors
 from inglenook.engine.models.gguf_spec import check_vocabulary, spec_from_gguf
 from inglenook.engine.models.registry import ARCHITECTURES
 from inglenook.engine.models.spec import ModelSpec
+from inglenook.engine.models.text_part import name_in_text_part, text_part
 from inglenook.engine.weights.gguf import GGUFFile
 from inglenook.engine.weights.json_file import read_json_file
 from inglenook.engine.weights.metadata import Metadata
@@ -195,12 +197,20 @@ def _open_folder(folder: Path) -> ModelFile:
             config = Metadata(read_json_file(inside(folder, "config.json"), MAX_CONFIG_BYTES), "config.json")
         except ModelNotFoundError as error:
             raise ModelFileError(f"The folder {folder.name} has no config.json.") from error
-        shapes = {name: info.shape for name, info in weights.tensors.items() if not _DERIVED.fullmatch(name)}
+        part = text_part(config)
+        names = {
+            own: name
+            for name in weights.tensors
+            if (own := name if part is config else name_in_text_part(name)) and not _DERIVED.fullmatch(own)
+        }
+        config = part
+        shapes = {own: weights.tensors[name].shape for own, name in names.items()}
         spec = spec_from_config(config, shapes.keys())
         # a tied head may be stored a second time
         ignored = {"lm_head.weight"} if spec.tied_head else set[str]()
         places = hf_places(spec)
         _check_tensors(folder.name, spec, places, shapes, ignored=ignored)
+        places = {canonical: replace(place, name=names[place.name]) for canonical, place in places.items()}
         for name in {place.name for place in places.values()}:
             # refuses element types that we cannot run
             weights.tensor(name)
