@@ -76,6 +76,20 @@ CHECKPOINTS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "phi3-partial": ("phi3", {"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.75}}),
+    "phi3-small": (
+        "phi3",
+        {
+            "rope_parameters": {
+                **_LONGROPE,
+                "partial_rotary_factor": 0.75,
+                "short_factor": [1.0 + 0.1 * i for i in range(6)],
+                "long_factor": [1.0 + i for i in range(6)],
+            },
+            "original_max_position_embeddings": 64,
+            "tie_word_embeddings": True,
+            "num_key_value_heads": 1,
+        },
+    ),
     "smollm3": ("smollm3", {}),
     "olmo2": ("olmo2", {}),
     "granite": (
