@@ -13,7 +13,10 @@ p04_libraries() {
 }
 
 p05_build_paths() {
-    local found pattern="$work|$root|\\.pyenv/"
+    local found python_here pattern="$work|$root"
+    # The Python that built it, where it is not the system's, whose folder is in the tree for good reasons.
+    python_here=$(python3.11 -c 'import sys; print(sys.base_prefix)')
+    [[ $python_here == /usr ]] || pattern+="|$python_here"
     found=$(grep -rlaE "$pattern" "$debian/opt/inglenook" | sed "s|^$debian||")
     [[ -z $found ]] || { echo "$found"; return 1; }
     seen="no file names the folder it was built in"
