@@ -15,7 +15,9 @@ from inglenook.storage.errors import NotFoundError
 from inglenook.storage.records import Conversation
 from inglenook.storage.text import from_json, storable, to_json
 
-_COLUMNS = "id, title, model, options, created_at_ms, trashed_at_ms"
+_COLUMNS = (
+    "id, title, model, options, created_at_ms, trashed_at_ms, pinned_at_ms, archived_at_ms, folder, is_titled"
+)
 
 
 class Conversations:
@@ -63,7 +65,7 @@ class Conversations:
 
     def rename(self, conversation_id: int, title: str) -> None:
         """Give it another title."""
-        self._set(conversation_id, "title = ?", storable(title))
+        self._set(conversation_id, "title = ?, is_titled = 1", storable(title))
 
     def set_model(self, conversation_id: int, model: str) -> None:
         """Note the model last used."""
@@ -97,4 +99,6 @@ class Conversations:
 
 
 def _conversation(row: Row) -> Conversation:
-    return Conversation(row[0], row[1], row[2], from_json(row[3], dict), row[4], row[5])
+    return Conversation(
+        row[0], row[1], row[2], from_json(row[3], dict), row[4], row[5], row[6], row[7], row[8], bool(row[9])
+    )

@@ -77,14 +77,18 @@ def translated(error: sqlite3.Error, path: Path | None) -> Exception:
 class Cursor(dbapi2.Cursor):
     """A cursor whose errors are translated, at execution and while rows are fetched."""
 
-    def _translated(self, error: sqlite3.Error) -> Exception:
+    def _translated(self, error: sqlite3.Error | UnicodeDecodeError) -> Exception:
+        if isinstance(error, UnicodeDecodeError):
+            # Everything is stored as UTF-8, so bytes that are none were changed on the disk.
+            error = dbapi2.DatabaseError("a text in it is no text")
+            error.sqlite_errorcode = _CORRUPT
         return translated(error, cast(Connection, self.connection).path)
 
     def execute(self, sql: str, parameters: Any = ()) -> Cursor:
         """Run one statement."""
         try:
             super().execute(sql, parameters)
-        except dbapi2.Error as error:
+        except (dbapi2.Error, UnicodeDecodeError) as error:
             raise self._translated(error) from error
         return self
 
@@ -92,7 +96,7 @@ class Cursor(dbapi2.Cursor):
         """Run one statement for each row of parameters."""
         try:
             super().executemany(sql, parameters)
-        except dbapi2.Error as error:
+        except (dbapi2.Error, UnicodeDecodeError) as error:
             raise self._translated(error) from error
         return self
 
@@ -100,7 +104,7 @@ class Cursor(dbapi2.Cursor):
         """Run several statements."""
         try:
             super().executescript(sql)
-        except dbapi2.Error as error:
+        except (dbapi2.Error, UnicodeDecodeError) as error:
             raise self._translated(error) from error
         return self
 
@@ -108,20 +112,20 @@ class Cursor(dbapi2.Cursor):
         """Return the next row or None."""
         try:
             return super().fetchone()
-        except dbapi2.Error as error:
+        except (dbapi2.Error, UnicodeDecodeError) as error:
             raise self._translated(error) from error
 
     def fetchall(self) -> list[Any]:
         """Return all rows that are left."""
         try:
             return super().fetchall()
-        except dbapi2.Error as error:
+        except (dbapi2.Error, UnicodeDecodeError) as error:
             raise self._translated(error) from error
 
     def __next__(self) -> Any:
         try:
             return super().__next__()
-        except dbapi2.Error as error:
+        except (dbapi2.Error, UnicodeDecodeError) as error:
             raise self._translated(error) from error
 
 

@@ -20,6 +20,7 @@ APPLICATION_ID = 0x496E676C  # "Ingl", at offset 68 of the file
 FULL_TEXT_TABLES: dict[str, dict[str, int | str]] = {
     "chunk_words": {"secure-delete": 1, "rank": "bm25(2.0, 1.0)"},
     "chunk_trigrams": {"secure-delete": 1},
+    "message_trigrams": {"secure-delete": 1},
 }
 
 _STEPS: list[Callable[[sqlite_utils.Database], None]] = []
@@ -274,6 +275,40 @@ CREATE INDEX sources_by_message ON sources(message_id, id);
 CREATE INDEX sources_by_document ON sources(document_id);
 CREATE INDEX sources_by_version ON sources(version_id);
 CREATE INDEX sources_by_chunk ON sources(chunk_id);
+"""
+
+
+@_step
+def m002_order_among_chats(db: sqlite_utils.Database) -> None:
+    """Let chats be pinned, put away and kept in folders, and make what was said searchable."""
+    db.executescript(_CHATS_2)
+
+
+# A reply is indexed when it has ended, not with each of its saves. Trigrams find parts of words in every script.
+_CHATS_2 = """
+ALTER TABLE conversations ADD COLUMN pinned_at_ms INTEGER;
+ALTER TABLE conversations ADD COLUMN archived_at_ms INTEGER;
+ALTER TABLE conversations ADD COLUMN folder TEXT NOT NULL DEFAULT '';
+ALTER TABLE conversations ADD COLUMN is_titled INTEGER NOT NULL DEFAULT 0; -- 1: by the user, who is not overruled
+
+CREATE VIEW message_search AS SELECT id, text FROM messages WHERE status <> 'streaming';
+CREATE VIRTUAL TABLE message_trigrams USING fts5(
+    text, content='message_search', content_rowid='id', tokenize='trigram remove_diacritics 1'
+);
+INSERT INTO message_trigrams(message_trigrams, rank) VALUES ('secure-delete', 1);
+INSERT INTO message_trigrams(message_trigrams) VALUES ('rebuild');
+CREATE TRIGGER messages_search_insert AFTER INSERT ON messages WHEN new.status <> 'streaming' BEGIN
+    INSERT INTO message_trigrams(rowid, text) VALUES (new.id, new.text);
+END;
+CREATE TRIGGER messages_search_delete AFTER DELETE ON messages WHEN old.status <> 'streaming' BEGIN
+    INSERT INTO message_trigrams(message_trigrams, rowid, text) VALUES ('delete', old.id, old.text);
+END;
+CREATE TRIGGER messages_search_out AFTER UPDATE OF text, status ON messages WHEN old.status <> 'streaming' BEGIN
+    INSERT INTO message_trigrams(message_trigrams, rowid, text) VALUES ('delete', old.id, old.text);
+END;
+CREATE TRIGGER messages_search_in AFTER UPDATE OF text, status ON messages WHEN new.status <> 'streaming' BEGIN
+    INSERT INTO message_trigrams(rowid, text) VALUES (new.id, new.text);
+END;
 """
 
 SCHEMA_VERSION = len(_STEPS)

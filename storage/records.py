@@ -22,7 +22,10 @@ FORGOTTEN = "[forgotten]"
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation as the list shows it; `model` is the one last used, `options` what was set for it alone."""
+    """A conversation as the list shows it; `model` is the one last used, `options` what was set for it alone.
+
+    `is_titled` says that its title is the user's own.
+    """
 
     id: int
     title: str
@@ -30,6 +33,10 @@ class Conversation:
     options: dict[str, Any]
     created_at_ms: int
     trashed_at_ms: int | None
+    pinned_at_ms: int | None = None
+    archived_at_ms: int | None = None
+    folder: str = ""
+    is_titled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
