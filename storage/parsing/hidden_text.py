@@ -7,7 +7,6 @@ recognition wrote, and says what the picture shows. White text on a filled shape
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Iterator
 
 import pypdfium2  # type: ignore[import-untyped]  # it ships no types
@@ -77,11 +76,8 @@ class _Look:
     def __init__(self) -> None:
         self._color = (ctypes.c_uint * 4)()
         self._edges = (ctypes.c_float * 4)()
-        self._size = ctypes.c_float()
-        self._matrix = (ctypes.c_float * 6)()
         self._to_color = _places(self._color)
         self._to_edges = _places(self._edges)
-        self._to_size, self._to_matrix = ctypes.addressof(self._size), ctypes.addressof(self._matrix)
 
     def is_white(self, item: int) -> bool:
         if not pdfium.fill_color(item, *self._to_color):
@@ -90,10 +86,7 @@ class _Look:
         return alpha == 0 or (red >= _MIN_WHITE and green >= _MIN_WHITE and blue >= _MIN_WHITE)
 
     def is_tiny(self, item: int) -> bool:
-        if not pdfium.font_size(item, self._to_size) or not pdfium.object_matrix(item, self._to_matrix):
-            return False
-        a, b, c, d, _, _ = self._matrix
-        if not 0 < self._size.value * math.sqrt(abs(a * d - b * c)) < _MIN_FONT_SIZE:
+        if not 0 < pdfium.em_of(item) < _MIN_FONT_SIZE:
             return False
         left, bottom, right, top = self.bounds(item)
         # Spaces are often of no size, and hide nothing.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,11 @@ MAX_PAGE_CHARS = 2_000_000
 # Whole numbers per point in PDFium's transform, whose results are whole.
 _STEPS = 64
 _MAX_DEVICE_SIZE = 1 << 28
+# How far a line is marked above and below what it stands on, in sizes of its font, even where its letters do not reach
+# so far: near enough to the ink of capitals alone as well as to a box by the font's metrics.
+_ASCENT, _DESCENT = 0.72, 0.12
+_SAMPLED_ANGLES = 50
+_LINE = re.compile(r"\S[^\n]*")
 _Box = tuple[float, float, float, float]  # left, top, right, bottom in the PDF's own coordinates: y upwards
 _FORM_TYPES_XFA = (raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND)
 
@@ -120,7 +126,7 @@ class PdfPage:
 
     def __init__(self, page: pypdfium2.PdfPage, index: int, label: str | None) -> None:
         self._page = page
-        self._text_page = page.get_textpage()
+        self._text_page = _upright_text(page)
         self._text = pdfium.address_of(self._text_page.raw)
         width, height = page.get_size()
         # A size of 0 or of a galaxy is damage; the text of such a page can still be read.
@@ -148,7 +154,36 @@ class PdfPage:
         boxes = [(left, bottom, right, top) for left, top, right, bottom in
                  self._raw_boxes(raw_start, raw_end - raw_start)]  # fmt: skip
         lines = merge_lines(boxes, is_vertical=abs(math.cos(angle)) < abs(math.sin(angle)))
-        return tuple(map(self._display.rect, lines))
+        return tuple(map(self._display.rect, self._line_boxes(start, end, lines)))
+
+    def _line_boxes(self, start: int, end: int, lines: Sequence[Rect]) -> list[Sequence[float]]:
+        """Give each line the height of its font in place of its letters', so that "noon" is marked as high as "Tilly"."""
+        result: list[Sequence[float]] = list(lines)
+        place = 0
+        for match in _LINE.finditer(self._content.text, start, end):
+            position, _ = self._content.raw_range(match.start(), match.start() + 1)
+            x, y, em = self._origin(position)
+            if not em:
+                continue
+            angle = max(0.0, raw.FPDFText_GetCharAngle(self._text_page.raw, position))
+            up = (em * math.sin(angle), em * math.cos(angle))  # PDFium's angles run clockwise
+            xs = [x + share * up[0] for share in (-_DESCENT, _ASCENT)]
+            ys = [y + share * up[1] for share in (-_DESCENT, _ASCENT)]
+            for index in range(place, len(lines)):
+                left, bottom, right, top = lines[index]
+                if left - em < x < right + em and bottom - em / 2 < y < top + em / 2:
+                    result[index] = (min(left, *xs), min(bottom, *ys), max(right, *xs), max(top, *ys))
+                    place = index + 1
+                    break
+        return result
+
+    def _origin(self, position: int) -> tuple[float, float, float]:
+        """Give where a character stands on its line, and the size of its font on the page, 0 where that is unknown."""
+        item = pdfium.text_object(self._text, position)
+        x, y = ctypes.c_double(), ctypes.c_double()
+        if not item or not raw.FPDFText_GetCharOrigin(self._text_page.raw, position, x, y):
+            return 0.0, 0.0, 0.0
+        return x.value, y.value, pdfium.em_of(item)
 
     def has_picture(self) -> bool:
         """Say whether the page shows any picture, as a scan does."""
@@ -213,6 +248,30 @@ class PdfPage:
             if get_rect(text_page, i, start, start + 8, start + 16, start + 24):
                 boxes.append(tuple(edges))
         return boxes
+
+
+def _upright_text(page: pypdfium2.PdfPage) -> pypdfium2.PdfTextPage:
+    """Load a page's text as if most of it were displayed upright.
+
+    PDFium puts words together as they are displayed, and on a page on its side it may take a line from its end.
+    """
+    text_page = page.get_textpage()
+    count = raw.FPDFText_CountChars(text_page.raw)
+    if count < 1:
+        return text_page
+    angles = [
+        -round(raw.FPDFText_GetCharAngle(text_page.raw, position) / (math.pi / 2)) % 4
+        for position in range(0, count, max(1, count // _SAMPLED_ANGLES))
+    ]
+    turns, displayed = max(set(angles), key=angles.count), raw.FPDFPage_GetRotation(page.raw)
+    if turns == displayed:
+        return text_page
+    text_page.close()
+    raw.FPDFPage_SetRotation(page.raw, turns)
+    try:
+        return page.get_textpage()
+    finally:
+        raw.FPDFPage_SetRotation(page.raw, displayed)
 
 
 def _characters(text_page: object, count: int) -> list[int]:

@@ -7,6 +7,7 @@ is a plain number. What a call writes goes into an array of the caller's, named 
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 
 from pypdfium2 import raw  # type: ignore[import-untyped]  # it ships no types
@@ -37,3 +38,15 @@ object_bounds = _plain(raw.FPDFPageObj_GetBounds, _INT, _ADDRESS, _ADDRESS, _ADD
 text_object = _plain(raw.FPDFText_GetTextObject, _ADDRESS, _ADDRESS, _INT)
 text_rect = _plain(raw.FPDFText_GetRect, _INT, _ADDRESS, _INT, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS)
 text_unicode = _plain(raw.FPDFText_GetUnicode, ctypes.c_uint, _ADDRESS, _INT)
+
+# Written anew by each call; PDFium is used by one thread.
+_size = ctypes.c_float()
+_matrix = (ctypes.c_float * 6)()
+
+
+def em_of(item: int) -> float:
+    """Return the size of a text object's font as it stands on the page, 0 where it has none."""
+    if not font_size(item, ctypes.addressof(_size)) or not object_matrix(item, ctypes.addressof(_matrix)):
+        return 0.0
+    a, b, c, d, _, _ = _matrix
+    return float(_size.value * math.sqrt(abs(a * d - b * c)))
