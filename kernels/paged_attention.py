@@ -44,9 +44,12 @@ def gather_kv(cache: torch.Tensor, block_table: torch.Tensor, first: int, length
     return tiles[:, first - start * size : length - start * size]
 
 
-def _visible(position: int, rows: int, first: int, length: int, window: int) -> torch.Tensor:
+def _visible(
+    position: int, rows: int, first: int, length: int, window: int, device: torch.device
+) -> torch.Tensor:
     """Mask [rows, length - first]: which cached positions each query row, from `position` on, may see."""
-    distance = torch.arange(position, position + rows)[:, None] - torch.arange(first, length)[None, :]
+    queries = torch.arange(position, position + rows, device=device)
+    distance = queries[:, None] - torch.arange(first, length, device=device)[None, :]
     mask = distance >= 0
     return mask & (distance < window) if window else mask
 
@@ -84,7 +87,7 @@ def paged_attention(
         values = gather_kv(v_cache, block_tables[row], first, length)
         mask = None
         if end - begin > 1 or (window and length - first > window):
-            mask = _visible(position, end - begin, first, length, window)
+            mask = _visible(position, end - begin, first, length, window, q.device)
         queries = q[begin:end].transpose(0, 1)
         if fused and not softcap:
             attended = torch.nn.functional.scaled_dot_product_attention(

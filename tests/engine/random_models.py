@@ -76,7 +76,15 @@ class Steps:
         self.num_blocks = sequences * self.width
         blocks = torch.randperm(self.num_blocks, generator=generator).to(torch.int32)
         self.tables = blocks.view(sequences, self.width)
-        self.ids = torch.randint(0, spec.vocab_size, (sequences, spec.context_length), generator=generator)
+        # the same tokens for a sequence's number, however many others there are
+        self.ids = torch.stack(
+            [
+                torch.randint(
+                    0, spec.vocab_size, (spec.context_length,), generator=generator.manual_seed(seed + s)
+                )
+                for s in range(sequences)
+            ]
+        )
         self.lengths = [0] * sequences
         self._num_groups = num_groups
 
