@@ -128,7 +128,11 @@ class _Greeting(QWidget):
                 self.tr("What is the reader asked to do?"),
             ]
         else:
-            self._lead.setText(self.tr("Write below, or drop a PDF, Markdown or text file to ask about it."))
+            self._lead.setText(
+                self.tr(
+                    "Write below, or drop a document here to ask about it: PDF, Word, web page, table or text."
+                )
+            )
             texts = [
                 self.tr("Explain how a hedge differs from a fence, in two sentences."),
                 self.tr("Write a friendly reminder that the meeting moved to Thursday."),

@@ -113,7 +113,7 @@ class DocumentListModel(QAbstractListModel):
         if entry.problem:
             return entry.problem
         if entry.is_busy:
-            return self.tr("Searchable; {0} of {1} passages embedded").format(entry.done, entry.total)
+            return self.tr("{0} of {1} passages embedded").format(entry.done, entry.total)
         if entry.num_pages > 1:
             return self.tr("{0} pages, searchable").format(entry.num_pages)
         return self.tr("Searchable")
@@ -187,7 +187,9 @@ class DocumentList(QWidget):
         self.retry_button.clicked.connect(self._retry)
         self.retry_button.hide()
         self._empty = PlainLabel(
-            self.tr("Drop PDF, Markdown or text files anywhere in this window. They stay on this computer."),
+            self.tr(
+                "Drop PDF, Word, web pages, tables or text anywhere in this window. They stay on this computer."
+            ),
             look="small",
         )
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeading)

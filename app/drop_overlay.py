@@ -50,5 +50,7 @@ class DropOverlay(QWidget):
             painter.drawText(
                 middle.translated(0, px(40)),
                 int(centre),
-                self.tr("PDF, Markdown and text, also whole folders. They stay on this computer."),
+                self.tr(
+                    "PDF, Word, web pages, tables and text, also whole folders. They stay on this computer."
+                ),
             )

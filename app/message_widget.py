@@ -118,7 +118,9 @@ class MessageWidget(QWidget):
         px = self._theme.px
         column = max(80, min(px(COLUMN_WIDTH), width - 2 * px(_SIDE)))
         left = (width - column) // 2
-        y = px(12) if self._is_first else 0
+        # The buttons' row of a question above is room enough.
+        y = (12 if self._message.role == "user" else 4) if self._is_first else 0
+        y = px(y)
         if self._message.role == "user":
             y = self._fit_bubble(left, column, y)
         else:

@@ -173,7 +173,8 @@ class ModelJoin(QObject):
     def _cards(self) -> list[ModelCard]:
         shelf, catalogue = self._app.models.state, self._app.models.catalogue
         known = {entry.name: entry for entry in catalogue}
-        here = [self._installed(model, known.get(model.name)) for model in shelf.models]
+        chat_first = sorted(shelf.models, key=lambda model: model.record.kind != "chat")
+        here = [self._installed(model, known.get(model.name)) for model in chat_first]
         names = {card.name for card in here}
         return [*here, *(self._offered(entry) for entry in catalogue if entry.name not in names)]
 

@@ -275,15 +275,15 @@ class _Card(QFrame):
         words = {"yes": self.tr("Fits"), "maybe": self.tr("May be slow"), "no": self.tr("Won't fit")}[
             card.fit
         ]
-        self.fit.setText(words)
+        self.fit.setText(self.tr("In use") if card.state == "loaded" else words)
         self.fit.setToolTip(
             self.tr("Needs {0} of memory; {1} are free").format(
                 gigabytes(card.memory_bytes), gigabytes(card.free_bytes)
             )
         )
-        self.fit.setProperty("fit", card.fit)
+        self.fit.setProperty("fit", "yes" if card.state == "loaded" else card.fit)
         self.fit.style().polish(self.fit)
-        self.fit.setVisible(card.state != "loaded" and bool(card.memory_bytes))
+        self.fit.setVisible(card.state == "loaded" or bool(card.memory_bytes))
         self.problem.setText(card.problem)
         self.problem.setVisible(bool(card.problem))
         is_moving = card.state in ("fetching", "importing", "loading")

@@ -48,7 +48,7 @@ def window_style(theme: Theme) -> str:
     QListView#list {{ background: transparent; border: none; outline: none; }}
     QLineEdit {{
         background: {c.window}; color: {c.text}; border: 1px solid {c.border}; border-radius: {px(8)}px;
-        padding: {px(5)}px {px(9)}px; selection-background-color: {c.selection}; selection-color: {c.on_selection};
+        padding: {px(5)}px {px(9)}px; placeholder-text-color: {c.muted}; selection-background-color: {c.selection}; selection-color: {c.on_selection};
     }}
     QLineEdit:focus {{ border: 1px solid {c.accent}; }}
     #side_button {{

@@ -42,7 +42,7 @@ def test_the_model_keeps_qts_rules(qtbot: QtBot) -> None:
         (DocumentEntry(4, "x", "reading"), "Reading…"),
         (DocumentEntry(4, "x", "queued"), "Waiting to be read"),
         (DocumentEntry(4, "x"), "Searchable"),
-        (DocumentEntry(4, "x", done=30, total=120), "Searchable; 30 of 120 passages embedded"),
+        (DocumentEntry(4, "x", done=30, total=120), "30 of 120 passages embedded"),
         (DocumentEntry(4, "x", done=120, total=120), "Searchable"),
         (DocumentEntry(4, "x", problem="No text on 2 of 9 pages."), "No text on 2 of 9 pages."),
         (DocumentEntry(4, "x", is_missing=True), "File moved or deleted; its text stays searchable"),
