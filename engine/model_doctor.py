@@ -1,7 +1,7 @@
 """`examine_model`: is this model file sound, and does it run here as it should? Findings in green, amber and red.
 
 The file is opened and its tensors are sampled (`model_doctor_file.py`), its tokenizer and template are tried
-(`model_doctor_prompts.py`), and it is run: against the float32 reference, over a known text, and on its own
+(`model_doctor_prompts.py`, `model_doctor_templates.py`), and it is run: against the float32 reference, over a known text, and on its own
 (`model_doctor_runs.py`). What was found is kept, so that a file that has changed since shows
 (`model_doctor_records.py`). Takes at most 20 s; everything stays on this computer. `model_doctor_process.py` does it
 once for each model, in a process of its own.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from inglenook.engine.errors import EngineError, TemplateError
 from inglenook.engine.model_doctor_report import Finding
+from inglenook.engine.model_doctor_templates import format_findings
 from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.tokenizer.tokenizer import EncodedPrompt, Tokenizer
 
@@ -81,6 +82,7 @@ def _template(tokenizer: Tokenizer) -> Iterator[Finding]:
     else:
         note = f" {' '.join(prompt.notices)}" if prompt.notices else ""
         yield Finding("template", "green", f"The chat template takes a chat and ends its replies.{note}")
+        yield from format_findings(prompt.text, _CHAT[2]["content"], tokenizer.added_tokens)
     yield _bos(tokenizer, prompt.token_ids)
 
 

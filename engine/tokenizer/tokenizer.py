@@ -118,6 +118,11 @@ class Tokenizer:
             return tags
         return replace(tags, is_open=opens_reasoning(tags, prompt.text))
 
+    @property
+    def added_tokens(self) -> frozenset[str]:
+        """The texts of all tokens that are matched whole where a template writes them."""
+        return frozenset(token.content for token in self._vocabulary.added.tokens)
+
     def control_tokens_in(self, text: str) -> list[int]:
         """The ids of the added tokens in a text that is all a template's."""
         return self._added_ids(text)
