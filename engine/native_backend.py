@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from inglenook.engine.batch import Batch
 
 NAME = "native-cpu"
-_MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
-_VECTORS = ("attention_norm", "mlp_norm", "q_bias", "k_bias", "v_bias")
 # parameters of the layers times tokens that one thread gets through in a step of 50 ms, by instruction set
 _STEP_WORK = {"amx": 6e9, "avx512vnni": 4.5e9, "avxvnni": 2.5e9, "avx2": 1.5e9, "scalar": 5e7}
 
@@ -49,8 +47,9 @@ def packed_folder() -> Path:
 
 def refusal(spec: ModelSpec, source: WeightSource) -> str | None:
     """Say why this back end does not run a model, or None where it does."""
-    if spec.extras:
-        return f"it has {', '.join(spec.extras)}"
+    unknown = [name for name, is_used in _unknown_features(spec).items() if is_used]
+    if unknown:
+        return f"it has {', '.join(unknown)}"
     if spec.head_size % 16 or spec.hidden_size % 32 or spec.intermediate_size % 32:
         return (
             f"head size {spec.head_size}, hidden size {spec.hidden_size} and intermediate size "
@@ -65,6 +64,14 @@ def refusal(spec: ModelSpec, source: WeightSource) -> str | None:
         if form not in c.FORMAT_IDS:
             return f"{name} is {form}, and the native kernels run {', '.join(c.FORMAT_IDS)}"
     return None
+
+
+def _unknown_features(spec: ModelSpec) -> dict[str, bool]:
+    """What the kernels do not do, in words for a refusal."""
+    return {
+        f"the activation {spec.activation}": spec.activation not in c.ACTIVATION_IDS,
+        "a mixture of experts": spec.experts is not None,
+    }
 
 
 class NativeBackend:
@@ -158,9 +165,12 @@ class NativeModel:
         self.num_threads = num_threads
         self._groups = groups
         self._weights = weights
-        self._frequencies = np.ascontiguousarray(rope_frequencies(spec.rope))
+        ropes = (spec.rope, spec.local_rope or spec.rope)
+        self._frequencies = [
+            np.ascontiguousarray(rope_frequencies(rope, spec.context_length)) for rope in ropes
+        ]
         self._layers = (c.Layer * spec.num_layers)(
-            *(_layer(weights, groups, i) for i in range(spec.num_layers))
+            *(_layer(spec, weights, groups, i) for i in range(spec.num_layers))
         )
         embedding = weights.matrix("embedding")
         model = c.Model(
@@ -171,11 +181,22 @@ class NativeModel:
             num_kv_heads=spec.num_kv_heads,
             head_size=spec.head_size,
             intermediate_size=spec.intermediate_size,
-            rope_size=spec.rope.size,
             num_kv_groups=len(groups),
+            qk_norm=c.QK_NORM_IDS[spec.qk_norm],
+            activation=c.ACTIVATION_IDS[spec.activation],
             norm_eps=spec.norm_eps,
             attention_scale=spec.attention_scale,
-            inverse_frequencies=self._frequencies.ctypes.data,
+            attention_softcap=spec.attention_softcap,
+            embedding_scale=spec.embedding_scale,
+            residual_scale=spec.residual_scale,
+            logit_scale=spec.logit_scale,
+            logit_softcap=spec.logit_softcap,
+            ropes=(c.Rope * 2)(
+                *(
+                    c.Rope(frequencies.ctypes.data, rope.size, rope.attention_factor)
+                    for rope, frequencies in zip(ropes, self._frequencies, strict=True)
+                )
+            ),
             output_norm=weights.vector("output_norm"),
             embedding=embedding,
             head=embedding if spec.tied_head else weights.matrix("head"),
@@ -200,6 +221,7 @@ class NativeModel:
             StepCancelledError: `cancel` was called; what the step's slots hold is undefined.
         """
         assert self._engine is not None, "the model is closed"
+        self._engine.wake()
         logits = torch.empty((len(batch.logits_rows), self.spec.vocab_size), dtype=torch.float32)
         arrays = c.Batch(
             *(t.data_ptr() for t in (batch.token_ids, batch.positions, batch.query_starts)),
@@ -236,7 +258,7 @@ class NativeModel:
 
 
 def _matrix_names(spec: ModelSpec) -> list[str]:
-    names = [f"layers.{i}.{m}" for i in range(spec.num_layers) for m in _MATRICES]
+    names = [f"layers.{i}.{m}" for i in range(spec.num_layers) for m in c.LAYER_MATRICES]
     return ["embedding", *names, *([] if spec.tied_head else ["head"])]
 
 
@@ -244,14 +266,15 @@ def _reader(source: WeightSource, name: str) -> Callable[[], WeightTensor]:
     return lambda: source.tensor(name)
 
 
-def _layer(weights: PackedWeights, groups: tuple[KVGroup, ...], index: int) -> c.Layer:
+def _layer(spec: ModelSpec, weights: PackedWeights, groups: tuple[KVGroup, ...], index: int) -> c.Layer:
     prefix = f"layers.{index}."
     group = next(g for g in groups if index in g.layers)
     return c.Layer(
-        **{n: weights.vector(prefix + n) for n in _VECTORS},
-        **{n: weights.matrix(prefix + n) for n in _MATRICES},
+        **{n: weights.vector(prefix + n) for n in c.LAYER_VECTORS},
+        **{n: weights.matrix(prefix + n) for n in c.LAYER_MATRICES},
         kv_group=groups.index(group),
         kv_index=group.layers.index(index),
+        rope=-1 if index in spec.unrotated_layers else int(bool(group.window)),
     )
 
 

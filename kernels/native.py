@@ -133,6 +133,10 @@ class NativeEngine:
         if self._handle is None:
             raise MemoryError(f"the native kernels could not start {num_threads} threads")
 
+    def wake(self) -> None:
+        """Wake the threads ahead of a step, so that it need not wait for them."""
+        self.library.wake(self._open())
+
     def step(
         self,
         batch: c.Batch,

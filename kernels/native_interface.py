@@ -8,11 +8,13 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint64, c_void_p
 
-INTERFACE_VERSION = 1
+INTERFACE_VERSION = 2
 
 FORMAT_IDS = {
     name: i for i, name in enumerate(("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"))
 }
+QK_NORM_IDS = {"none": 0, "head": 1, "whole": 2}
+ACTIVATION_IDS = {"silu": 0, "gelu_tanh": 1}
 KV_DTYPE_IDS = {"float32": 0, "float16": 1, "bfloat16": 2, "int8": 3}
 
 STEP_DONE, STEP_CANCELLED, STEP_BAD_BATCH, STEP_NO_MEMORY = 0, 1, -1, -2
@@ -24,15 +26,40 @@ class Matrix(ctypes.Structure):
     _fields_ = [("data", c_void_p), ("rows", c_int64), ("columns", c_int64), ("format", c_int64)]
 
 
+LAYER_VECTORS = (
+    "attention_norm",
+    "q_bias",
+    "k_bias",
+    "v_bias",
+    "q_norm",
+    "k_norm",
+    "o_bias",
+    "attention_post_norm",
+    "mlp_norm",
+    "gate_bias",
+    "up_bias",
+    "down_bias",
+    "mlp_post_norm",
+)
+LAYER_MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
+
+
 class Layer(ctypes.Structure):
-    """One decoder layer; biases may be null."""
+    """One decoder layer; vectors may be null. `rope` is an index of the model's, -1 for none."""
 
     _fields_ = [
-        *((name, c_void_p) for name in ("attention_norm", "q_bias", "k_bias", "v_bias", "mlp_norm")),
-        *((name, Matrix) for name in ("q", "k", "v", "o", "gate", "up", "down")),
+        *((name, c_void_p) for name in LAYER_VECTORS),
+        *((name, Matrix) for name in LAYER_MATRICES),
         ("kv_group", c_int64),
         ("kv_index", c_int64),
+        ("rope", c_int64),
     ]
+
+
+class Rope(ctypes.Structure):
+    """A rotary embedding."""
+
+    _fields_ = [("inverse_frequencies", c_void_p), ("size", c_int64), ("factor", c_double)]
 
 
 class Model(ctypes.Structure):
@@ -49,13 +76,24 @@ class Model(ctypes.Structure):
                 "num_kv_heads",
                 "head_size",
                 "intermediate_size",
-                "rope_size",
                 "num_kv_groups",
+                "qk_norm",
+                "activation",
             )
         ),
-        ("norm_eps", c_double),
-        ("attention_scale", c_double),
-        ("inverse_frequencies", c_void_p),
+        *(
+            (name, c_double)
+            for name in (
+                "norm_eps",
+                "attention_scale",
+                "attention_softcap",
+                "embedding_scale",
+                "residual_scale",
+                "logit_scale",
+                "logit_softcap",
+            )
+        ),
+        ("ropes", Rope * 2),
         ("output_norm", c_void_p),
         ("embedding", Matrix),
         ("head", Matrix),
@@ -91,6 +129,7 @@ FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "inglenook_is_supported": (c_int32, []),
     "inglenook_create": (c_void_p, [POINTER(Model), c_int32]),
     "inglenook_destroy": (None, [c_void_p]),
+    "inglenook_wake": (None, [c_void_p]),
     "inglenook_step": (c_int32, [c_void_p, POINTER(Batch), POINTER(KvGroup), c_void_p, c_void_p]),
     "inglenook_packed_bytes": (c_int64, [c_int32, c_int64, c_int64]),
     "inglenook_pack": (

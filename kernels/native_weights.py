@@ -126,7 +126,9 @@ class _Memory:
     """
 
     def __init__(self, size: int) -> None:
-        memory = mmap.mmap(-1, size + 2 * _HUGE_PAGE)
+        # Python's own default is shared memory, which gets no huge pages.
+        private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+        memory = mmap.mmap(-1, size + 2 * _HUGE_PAGE, **private)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with contextlib.suppress(OSError):
                 memory.madvise(mmap.MADV_HUGEPAGE)

@@ -44,16 +44,23 @@ inline void store_head(const float* x, int64_t head_size, int64_t dtype, void* t
     auto* out = static_cast<uint8_t*>(tensor) + at * head_size * element_bytes(dtype);
     float scale = 0.0f;
     if (dtype == kInt8) {
-        Floats peak = zeros();
-        for (int64_t i = 0; i < head_size; i += 16) peak = max(absolute(load(x + i)), peak);
-        scale = reduce_max(peak) / 127.0f;
+        Floats peak = zeros(), sum = zeros();
+        for (int64_t i = 0; i < head_size; i += 16) {
+            peak = max(absolute(load(x + i)), peak);
+            sum = add(sum, load(x + i));
+        }
+        // NaN and infinities must not hide in rounding: such a head reads as NaN.
+        const float most = reduce_max(peak);
+        scale = any_nan(sum) || !(most < INFINITY) ? NAN : most / 127.0f;
         scales[at] = scale;
     }
     const Floats divisor = splat(scale > 0.0f ? scale : 1.0f);
     for (int64_t i = 0; i < head_size; i += 16) {
         const Floats v = load(x + i);
         if (dtype == kFloat32) store(reinterpret_cast<float*>(out) + i, v);
-        if (dtype == kFloat16) store_half(out + 2 * i, min(max(v, splat(-kHalfMax)), splat(kHalfMax)));
+        // Large numbers are cut to what fits; v - v keeps NaN and makes infinities NaN.
+        if (dtype == kFloat16)
+            store_half(out + 2 * i, add(min(splat(kHalfMax), max(splat(-kHalfMax), v)), sub(v, v)));
         if (dtype == kBfloat16) store_bfloat(out + 2 * i, v);
         if (dtype == kInt8) store_bytes(reinterpret_cast<int8_t*>(out) + i, to_ints(div(v, divisor)));
     }
@@ -78,6 +85,7 @@ struct AttentionTask {
     int64_t query_stride;
     float* out;
     int64_t out_stride;
+    float softcap;  // of scores; 0 is none
 };
 
 // Scratch of one thread; keys [4 blocks][head_size][16], values [64][head_size], state of a row: maximum, sum, out.
@@ -132,7 +140,7 @@ struct RowRange {
 // scores[row][64] = softmax numerators of the tile; returns the tile's maximum and sum of each row.
 template <int ROWS>
 inline void score(const AttentionScratch& scratch, int64_t size, const float* const* queries, const RowRange* ranges,
-                  float (*weights)[kTile], float* peaks, float* sums) {
+                  float cap, float (*weights)[kTile], float* peaks, float* sums) {
     Floats acc[ROWS][4];
     for (int r = 0; r < ROWS; ++r)
         for (int b = 0; b < 4; ++b) acc[r][b] = zeros();
@@ -148,6 +156,7 @@ inline void score(const AttentionScratch& scratch, int64_t size, const float* co
         const Floats never = splat(-INFINITY);
         for (int b = 0; b < 4; ++b) {
             const auto clamp = [&](int64_t p) { return static_cast<int>(std::min<int64_t>(std::max<int64_t>(p - 16 * b, 0), 16)); };
+            if (cap > 0.0f) acc[r][b] = softcap(acc[r][b], cap);
             acc[r][b] = keep_lanes(acc[r][b], clamp(ranges[r].first), clamp(ranges[r].last), never);
         }
         peaks[r] = reduce_max(max(max(acc[r][0], acc[r][1]), max(acc[r][2], acc[r][3])));
@@ -187,11 +196,11 @@ inline void gather_values(const AttentionScratch& scratch, int64_t size, int64_t
 // ROWS query rows against the loaded tile. A state is [maximum, sum, 14 unused, out[head_size]].
 template <int ROWS>
 inline void attend_rows(const AttentionScratch& scratch, int64_t size, const float* const* queries,
-                        const RowRange* ranges, float* const* states) {
+                        const RowRange* ranges, float cap, float* const* states) {
     alignas(64) float weights[ROWS][kTile];
     float peaks[ROWS], sums[ROWS], old[ROWS], fresh[ROWS];
     float* out[ROWS];
-    score<ROWS>(scratch, size, queries, ranges, weights, peaks, sums);
+    score<ROWS>(scratch, size, queries, ranges, cap, weights, peaks, sums);
     RowRange all{kTile, 0};
     for (int r = 0; r < ROWS; ++r) {
         out[r] = states[r] + 16;
@@ -249,10 +258,10 @@ inline void attend_with(const AttentionTask& task, AttentionScratch& scratch) {
                 any |= ranges[r].first < ranges[r].last;
             }
             if (!any) continue;
-            if (count == 4) attend_rows<4>(scratch, size, queries, ranges, states);
-            if (count == 3) attend_rows<3>(scratch, size, queries, ranges, states);
-            if (count == 2) attend_rows<2>(scratch, size, queries, ranges, states);
-            if (count == 1) attend_rows<1>(scratch, size, queries, ranges, states);
+            if (count == 4) attend_rows<4>(scratch, size, queries, ranges, task.softcap, states);
+            if (count == 3) attend_rows<3>(scratch, size, queries, ranges, task.softcap, states);
+            if (count == 2) attend_rows<2>(scratch, size, queries, ranges, task.softcap, states);
+            if (count == 1) attend_rows<1>(scratch, size, queries, ranges, task.softcap, states);
         }
     }
     for (int64_t r = 0; r < rows; ++r) {

@@ -9,10 +9,12 @@
 #define INGLENOOK_API extern "C" __attribute__((visibility("default")))
 #endif
 
-constexpr int32_t kInterfaceVersion = 1;
+constexpr int32_t kInterfaceVersion = 2;
 
 enum FormatId : int32_t { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K, kFormatCount };
 enum KvDtype : int32_t { kFloat32, kFloat16, kBfloat16, kInt8 };
+enum QkNorm : int32_t { kNoNorm, kHeadNorm, kWholeNorm };
+enum Activation : int32_t { kSilu, kGeluTanh };
 enum StepResult : int32_t { kDone = 0, kCancelled = 1, kBadBatch = -1, kNoMemory = -2 };
 
 // A packed matrix: `rows` outputs, `columns` inputs (see packed_format.h for the bytes).
@@ -23,24 +25,43 @@ struct Matrix {
     int64_t format;
 };
 
+// Vectors are null where a model has none.
 struct Layer {
     const float* attention_norm;
-    const float* q_bias;  // the three biases are null when the model has none
+    const float* q_bias;
     const float* k_bias;
     const float* v_bias;
+    const float* q_norm;
+    const float* k_norm;
+    const float* o_bias;
+    const float* attention_post_norm;
     const float* mlp_norm;
+    const float* gate_bias;
+    const float* up_bias;
+    const float* down_bias;
+    const float* mlp_post_norm;
     Matrix q, k, v, o, gate, up, down;
     int64_t kv_group;  // which KvGroup holds this layer, and at which index
     int64_t kv_index;
+    int64_t rope;  // which of the model's, -1 for none
+};
+
+// Rotation of the first `size` elements of a head; pairs are (i, i + size / 2).
+struct Rope {
+    const double* inverse_frequencies;  // [size / 2]
+    int64_t size;
+    double factor;  // of cosine and sine
 };
 
 struct Model {
     int64_t vocab_size, hidden_size, num_layers, num_heads, num_kv_heads, head_size, intermediate_size;
-    int64_t rope_size;  // rotated elements of a head; pairs are (i, i + rope_size / 2)
     int64_t num_kv_groups;
+    int64_t qk_norm;     // QkNorm
+    int64_t activation;  // Activation
     double norm_eps;
-    double attention_scale;
-    const double* inverse_frequencies;  // [rope_size / 2]
+    double attention_scale, attention_softcap;  // a cap of 0 is none
+    double embedding_scale, residual_scale, logit_scale, logit_softcap;
+    Rope ropes[2];
     const float* output_norm;
     Matrix embedding, head;
     const Layer* layers;
@@ -76,6 +97,8 @@ INGLENOOK_API int32_t inglenook_is_supported();
 
 INGLENOOK_API void* inglenook_create(const Model* model, int32_t num_threads);
 INGLENOOK_API void inglenook_destroy(void* engine);
+// Wakes the engine's threads, so that they are there when a step comes; they sleep again after 50 us without one.
+INGLENOOK_API void inglenook_wake(void* engine);
 // `cancel` is polled between layers; a cancelled step leaves the logits and the step's slots undefined.
 INGLENOOK_API int32_t inglenook_step(void* engine, const Batch* batch, const KvGroup* groups, float* logits,
                                      const volatile int32_t* cancel);

@@ -14,6 +14,8 @@ INGLENOOK_API void* inglenook_create(const Model* model, int32_t num_threads) tr
 
 INGLENOOK_API void inglenook_destroy(void* engine) { delete static_cast<Engine*>(engine); }
 
+INGLENOOK_API void inglenook_wake(void* engine) { static_cast<Engine*>(engine)->wake(); }
+
 INGLENOOK_API int32_t inglenook_step(void* engine, const Batch* batch, const KvGroup* groups, float* logits,
                                      const volatile int32_t* cancel) try {
     return static_cast<Engine*>(engine)->step(*batch, groups, logits, cancel);
@@ -54,13 +56,13 @@ INGLENOOK_API uint64_t inglenook_checksum(const uint8_t* data, int64_t size) {
 }
 
 INGLENOOK_API int64_t inglenook_record_bytes(int64_t columns) {
-    return columns / kGroup * static_cast<int64_t>(sizeof(Record));
+    return columns / kGroup * kRecordBytes;
 }
 
 INGLENOOK_API void inglenook_quantize(const float* x, int64_t rows, int64_t columns, uint8_t* records) {
     const FloatMode mode;
-    auto* out = reinterpret_cast<Record*>(records);
-    for (int64_t r = 0; r < rows; ++r) quantize_row(x + r * columns, columns, out + r * (columns / kGroup), 1);
+    for (int64_t r = 0; r < rows; ++r)
+        quantize_row(x + r * columns, columns, Records(records + r * columns / kGroup * kRecordBytes, columns / kGroup, 1).row(0));
 }
 
 INGLENOOK_API void inglenook_matmul(void* engine, const Matrix* matrix, const float* x, int64_t rows, float* out) {
@@ -74,16 +76,15 @@ INGLENOOK_API void inglenook_exp(const float* x, int64_t count, float* out) {
 
 // Seconds that all threads take to read `data` once: the yardstick for decoding.
 INGLENOOK_API double inglenook_read_seconds(void* engine, const uint8_t* data, int64_t size) {
-    ThreadPool& pool = static_cast<Engine*>(engine)->pool();
+    Workers& workers = static_cast<Engine*>(engine)->workers();
     std::atomic<uint64_t> total{0};
     const auto start = std::chrono::steady_clock::now();
-    pool.run([&](int thread) {
-        const int64_t part = size / pool.size() / 512 * 512;
+    workers.run([&](int thread) {
+        const int64_t part = size / workers.size() / 512 * 512;
         const uint8_t* p = data + thread * part;
         Bytes sum = splat_byte(0);
         const Bytes all = splat_byte(0xff);
         for (int64_t i = 0; i < part; i += 64) {
-            prefetch(p + i + kNear);
             prefetch_far(p + i + kFar);
             sum = merge(sum, load_bytes(p + i), all);
         }

@@ -7,6 +7,8 @@
 //   acc  = fma(minimum_w, scaled_sum_x, acc)                   right after it, for formats with a minimum
 //
 // Lanes are output rows, so nothing ever crosses a lane, and rows of activations never meet: any blocking gives the same.
+// A few rows meet a tile in one pass over its packed bytes. With more, a chunk of a tile is taken apart into the first
+// cache and meets block after block of rows, whose sums wait in memory from chunk to chunk.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,46 +19,56 @@
 namespace {
 
 template <int FORMAT>
-inline Floats part_product(const Bytes* w, const Scales& s, const Part& x) {
+inline Floats scale_sum(Floats acc, Floats high, Floats low, const Scales& s, const Terms& x) {
+    const Floats sum = fma(low, splat(kFine), high);
+    acc = fma(sum, mul(s.scale, splat(x.scale)), acc);
+    if constexpr (shape_of(FORMAT).has_min) acc = fma(s.minimum, splat(x.scaled_sum), acc);
+    return acc;
+}
+
+template <int FORMAT>
+inline Floats part_product(const Bytes* w, const Scales& s, const Codes& codes, const Terms& terms, int part) {
+    const int8_t* q = codes.part[part];
     if constexpr (FORMAT == kQ6_K) {
-        const Floats first = to_floats(dot<6, 4>(splat_int(x.start_6[0]), w, x.q));
-        const Floats second = to_floats(dot<6, 4>(splat_int(x.start_6[1]), w + 4, x.q + 16));
+        const Floats first = to_floats(dot<6, 4>(splat_int(terms.start_6[part][0]), w, q));
+        const Floats second = to_floats(dot<6, 4>(splat_int(terms.start_6[part][1]), w + 4, q + 16));
         return fma(second, s.sub[1], mul(first, s.sub[0]));
     } else {
         int32_t start = 0;
-        if constexpr (FORMAT == kQ4_0) start = x.start_4;
-        if constexpr (FORMAT == kQ5_0) start = x.start_5;
-        if constexpr (FORMAT == kQ8_0 && kBiasedBytes) start = x.start_8;
-        return to_floats(dot<shape_of(FORMAT).bits, 8>(splat_int(start), w, x.q));
+        if constexpr (FORMAT == kQ4_0) start = terms.start_4[part];
+        if constexpr (FORMAT == kQ5_0) start = terms.start_5[part];
+        if constexpr (FORMAT == kQ8_0 && kBiasedBytes) start = terms.start_8[part];
+        return to_floats(dot<shape_of(FORMAT).bits, 8>(splat_int(start), w, q));
     }
 }
 
 template <int FORMAT>
-inline Floats accumulate(Floats acc, const Bytes* w, const Scales& s, const Record& x) {
-    const Floats sum = fma(part_product<FORMAT>(w, s, x.low), splat(kFine), part_product<FORMAT>(w, s, x.high));
-    acc = fma(sum, mul(s.scale, splat(x.high.scale)), acc);
-    if constexpr (shape_of(FORMAT).has_min) acc = fma(s.minimum, splat(x.high.scaled_sum), acc);
-    return acc;
+inline Floats accumulate(Floats acc, const Bytes* w, const Scales& s, const RecordBlock& x, int64_t row) {
+    const Codes& codes = x.codes(row);
+    const Terms& terms = x.terms(row);
+    return scale_sum<FORMAT>(acc, part_product<FORMAT>(w, s, codes, terms, kHigh),
+                             part_product<FORMAT>(w, s, codes, terms, kLow), s, terms);
 }
 
-// A few rows of activations (records [group][row]) against one packed tile, in one pass over its bytes. Writes
-// out[row][lane].
+// A block of ROWS rows against one packed tile, in one pass over its bytes. Writes out[row][lane].
 template <int FORMAT, int ROWS>
-inline void multiply_packed(const uint8_t* packed, int64_t groups, const Record* x, float* out) {
+inline void multiply_direct(const TileBytes& tile, int64_t groups, RecordBlock x, float* out) {
+    x.block = ROWS;
     Floats acc[ROWS];
     for (int r = 0; r < ROWS; ++r) acc[r] = zeros();
+    int64_t offset = 0;
     for (int64_t first = 0; first < groups; first += kChunkGroups) {
         const int64_t count = std::min(groups - first, kChunkGroups);
-        const Chunk<FORMAT> chunk(packed, count);
-        for (int64_t g = 0; g < count; ++g, x += ROWS) {
-            prefetch_group<FORMAT>(packed + g * (shape_of(FORMAT).quant_bytes + 64));
+        const Chunk<FORMAT> chunk(tile.data + offset, count);
+        for (int64_t g = 0; g < count; ++g, x = x.at(1)) {
+            prefetch_group<FORMAT>(tile.ahead(offset + g * kGroupStep<FORMAT>));
             Bytes w[8];
             chunk.weights(g, w);
             const Scales s = chunk.scales(g);
 #pragma GCC unroll 8
-            for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x[r]);
+            for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x, r);
         }
-        packed = chunk.end(count);
+        offset += chunk_bytes(FORMAT, count);
     }
     for (int r = 0; r < ROWS; ++r) store(out + 16 * r, acc[r]);
 }
@@ -67,51 +79,58 @@ inline void multiply_packed(const uint8_t* packed, int64_t groups, const Record*
 namespace {
 #else
 
-// Rows of activations that an open tile meets at a time.
-constexpr int kBlockRows = kMaxRows;
-
-// The first ROWS rows of a block of records [group][kBlockRows] against a tile that open_tile took apart.
+// Adds the products of an open chunk and ROWS rows of a block, from `row` on, to acc[row][lane]. Asks for memory `ahead`
+// unless that is null.
 template <int FORMAT, int ROWS>
-inline void multiply_open(const uint8_t* open, int64_t groups, const Record* x, float* out) {
+inline void multiply_some(const uint8_t* open, int64_t groups, RecordBlock x, int64_t row, const uint8_t* ahead,
+                          float* out) {
     Floats acc[ROWS];
-    for (int r = 0; r < ROWS; ++r) acc[r] = zeros();
+    for (int r = 0; r < ROWS; ++r) acc[r] = load(out + 16 * (row + r));
     const OpenChunk<FORMAT> chunk(open);
-    for (int64_t g = 0; g < groups; ++g, x += kBlockRows) {
+    for (int64_t g = 0; g < groups; ++g, x = x.at(1)) {
+        if (ahead) prefetch_group<FORMAT>(ahead + g * kGroupStep<FORMAT>);
         Bytes w[8];
         chunk.weights(g, w);
         const Scales s = chunk.scales(g);
 #pragma GCC unroll 8
-        for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x[r]);
+        for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x, row + r);
     }
-    for (int r = 0; r < ROWS; ++r) store(out + 16 * r, acc[r]);
+    for (int r = 0; r < ROWS; ++r) store(out + 16 * (row + r), acc[r]);
 }
 
-template <int FORMAT, int ROWS = kMaxRows>
-inline void multiply_block(const uint8_t* open, int64_t groups, const Record* x, int64_t rows, float* out) {
-    if constexpr (ROWS > 0) {
-        if (rows == ROWS) return multiply_open<FORMAT, ROWS>(open, groups, x, out);
-        multiply_block<FORMAT, ROWS - 1>(open, groups, x, rows, out);
+template <int FORMAT, int ROWS, int TILES>
+inline void multiply_open(const uint8_t* open, int64_t groups, const RecordBlock& x, const uint8_t* const* ahead,
+                          float* out, int64_t stride) {
+    constexpr int rest = ROWS % kRegisterRows;
+    for (int i = 0; i < TILES; ++i, open += kOpenChunkBytes, out += stride) {
+        for (int row = 0; row + kRegisterRows <= ROWS; row += kRegisterRows)
+            multiply_some<FORMAT, kRegisterRows>(open, groups, x, row, row ? nullptr : ahead[i], out);
+        if constexpr (rest > 0)
+            multiply_some<FORMAT, rest>(open, groups, x, ROWS - rest, ROWS == rest ? ahead[i] : nullptr, out);
     }
 }
 
 // What a thread sets up before a run of blocks.
 struct BlockScope {
-    void set_rows(int64_t) {}
+    void prepare(int64_t, int64_t) {}
 };
 
 #endif
 
-// The kernels of one format: few rows against packed bytes, by their number; and a block of rows against an open tile.
+// The kernels of one format: by the number of rows against a packed tile, and against open chunks of one or two tiles.
 struct Kernels {
-    void (*packed[kMaxRows + 1])(const uint8_t*, int64_t, const Record*, float*);
-    void (*open_tile)(const uint8_t*, int64_t, uint8_t*);
-    void (*block)(const uint8_t*, int64_t, const Record*, int64_t, float*);
+    void (*direct[kDirectRows + 1])(const TileBytes&, int64_t, RecordBlock, float*);
+    int64_t (*open_chunk)(const uint8_t*, int64_t, uint8_t*);
+    void (*open[2][kBlockRows + 1])(const uint8_t*, int64_t, const RecordBlock&, const uint8_t* const*,
+                                        float*, int64_t);
 };
 
-template <int FORMAT, int ROWS = kMaxRows>
+template <int FORMAT, int ROWS = kBlockRows>
 constexpr void fill(Kernels& kernels) {
     if constexpr (ROWS > 0) {
-        kernels.packed[ROWS] = multiply_packed<FORMAT, ROWS>;
+        if constexpr (ROWS <= kDirectRows) kernels.direct[ROWS] = multiply_direct<FORMAT, ROWS>;
+        kernels.open[0][ROWS] = multiply_open<FORMAT, ROWS, 1>;
+        kernels.open[1][ROWS] = multiply_open<FORMAT, ROWS, 2>;
         fill<FORMAT, ROWS - 1>(kernels);
     }
 }
@@ -120,8 +139,7 @@ template <int FORMAT>
 constexpr Kernels kernels_of() {
     Kernels kernels{};
     fill<FORMAT>(kernels);
-    kernels.open_tile = open_tile<FORMAT>;
-    kernels.block = multiply_block<FORMAT>;
+    kernels.open_chunk = open_chunk<FORMAT>;
     return kernels;
 }
 
@@ -130,44 +148,68 @@ constexpr Kernels kKernels[kFormatCount] = {
     kernels_of<kQ8_0>(), kernels_of<kQ4_K>(), kernels_of<kQ5_K>(), kernels_of<kQ6_K>(),
 };
 
-struct TileRef {
-    const Matrix* matrix;
-    int64_t tile;
-};
-
 // Tiles worked on together: their activations come from the cache once for all of them.
 constexpr int kTilesTogether = 4;
 
-// Rows of a block of records when there are `rows` in all.
-inline int64_t block_of(int64_t rows) { return rows <= kMaxRows ? rows : kBlockRows; }
+struct TileRef {
+    const Matrix* matrix;
+    TileBytes bytes;
 
-// Up to kTilesTogether tiles, all of the same number of columns, against all rows. Calls consume(first row, rows, values)
-// with values[(tile * kBlockRows + row) * 16 + lane]. `scratch` holds kTilesTogether open tiles.
-template <class Consume>
-inline void multiply_tiles(const TileRef* tiles, int count, const Record* x, int64_t rows, uint8_t* scratch,
-                           Consume consume) {
-    const int64_t columns = tiles[0].matrix->columns, groups = columns / kGroup;
-    alignas(64) float values[kTilesTogether * kBlockRows * 16];
-    const auto packed = [&](int i) {
-        const Matrix& matrix = *tiles[i].matrix;
-        return matrix.data + tiles[i].tile * tile_bytes(static_cast<int>(matrix.format), columns);
-    };
-    if (rows <= kMaxRows) {
+    TileRef() = default;
+    // `next` is the number of the tile that this thread reads where this one ends, of the same matrix or `other`.
+    TileRef(const Matrix* matrix, int64_t tile, int64_t next, const Matrix* other = nullptr)
+        : matrix(matrix), bytes{at(*matrix, tile), at(other ? *other : *matrix, next), size_of(*matrix)} {}
+
+  private:
+    static int64_t size_of(const Matrix& m) { return tile_bytes(static_cast<int>(m.format), m.columns); }
+    static const uint8_t* at(const Matrix& m, int64_t tile) { return m.data + tile * size_of(m); }
+};
+
+// Rows of one pass over a matrix: as many as keep their records in the second cache.
+constexpr int64_t kMaxPassRows = 256;
+inline int64_t pass_rows(int64_t columns) {
+    const int64_t rows = (int64_t{1} << 20) / (columns / kGroup * kRecordBytes) / kBlockRows * kBlockRows;
+    return std::min<int64_t>(std::max<int64_t>(rows, 2 * kBlockRows), kMaxPassRows);
+}
+
+// Work space of one thread.
+struct MatmulScratch {
+    float* values;   // [kTilesTogether][rows of a pass][16]
+    uint8_t* open;   // [kTilesTogether] open chunks
+};
+
+// Up to kTilesTogether tiles, all of the same number of columns, against `rows` rows from `first_row`, a multiple of
+// kBlockRows. Leaves values[(tile * rows + row) * 16 + lane] in the scratch.
+inline void multiply_tiles(const TileRef* tiles, int count, const Records& x, int64_t first_row, int64_t rows,
+                           const MatmulScratch& scratch) {
+    const Kernels* kernels[kTilesTogether];
+    for (int i = 0; i < count; ++i) kernels[i] = &kKernels[tiles[i].matrix->format];
+    if (x.rows <= kDirectRows) {
         for (int i = 0; i < count; ++i)
-            kKernels[tiles[i].matrix->format].packed[rows](packed(i), groups, x, values + i * kBlockRows * 16);
-        consume(int64_t{0}, rows, values);
+            kernels[i]->direct[rows](tiles[i].bytes, x.groups, x.rows_from(first_row), scratch.values + i * rows * kLanes);
         return;
     }
-    for (int i = 0; i < count; ++i)
-        kKernels[tiles[i].matrix->format].open_tile(packed(i), groups, scratch + i * groups * kOpenGroupBytes);
+    std::fill(scratch.values, scratch.values + count * rows * kLanes, 0.0f);
+    int64_t offsets[kTilesTogether] = {};
     BlockScope scope;
-    for (int64_t first = 0; first < rows; first += kBlockRows) {
-        const int64_t block = std::min<int64_t>(rows - first, kBlockRows);
-        scope.set_rows(block);
-        for (int i = 0; i < count; ++i)
-            kKernels[tiles[i].matrix->format].block(scratch + i * groups * kOpenGroupBytes, groups, x + first * groups,
-                                                    block, values + i * kBlockRows * 16);
-        consume(first, block, values);
+    for (int64_t first = 0; first < x.groups; first += kChunkGroups) {
+        const int64_t groups = std::min(x.groups - first, kChunkGroups);
+        const uint8_t* ahead[kTilesTogether];
+        for (int i = 0; i < count; ++i) {
+            ahead[i] = tiles[i].bytes.ahead(offsets[i]);
+            offsets[i] += kernels[i]->open_chunk(tiles[i].bytes.data + offsets[i], groups, scratch.open + i * kOpenChunkBytes);
+        }
+        for (int64_t row = 0; row < rows; row += kBlockRows) {
+            const int64_t block = std::min(rows - row, kBlockRows);
+            const RecordBlock records = x.rows_from(first_row + row).at(first);
+            for (int i = 0, pair; i < count; i += 1 + pair) {
+                pair = i + 1 < count && kernels[i + 1] == kernels[i];
+                scope.prepare(block, tiles[i].matrix->format);
+                kernels[i]->open[pair][block](scratch.open + i * kOpenChunkBytes, groups, records, ahead + i,
+                                              scratch.values + (i * rows + row) * kLanes, rows * kLanes);
+            }
+            std::fill(ahead, ahead + count, nullptr);
+        }
     }
 }
 

@@ -1,118 +1,150 @@
-// Blocks of 16 rows against an open tile with AMX: a tile product makes the int32 sums of a whole group for 16 rows and 16
-// outputs; scales are applied as everywhere else, so the results are the same bits.
+// Blocks of 8 rows against an open chunk with AMX: one tile product makes the int32 sums of a whole group for both parts
+// of 8 rows and 16 outputs; scales are applied as everywhere else, so the results are the same bits.
 //
-// Open tiles hold signed levels (the offset already taken off), and a group's 8 vectors are the product's B operand as they
-// lie. A operand: the quantised activations inside 16 records, which follow one another. Sums of group g + 1 are made while the scales
-// of group g are applied.
+// Open chunks hold signed levels (the offset already taken off), and a group's 8 vectors are the product's B operand as
+// they lie. A operand: the codes of a block, high and low part of a row by turns. Two tiles share it. The products of one
+// group are made and those of the next stored while the scales of the one before are applied.
 #pragma once
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <type_traits>
 
 #include "elementwise.h"
 #include "unpack.h"
 
 namespace {
 
-constexpr int kBlockRows = 16;
-
-// Tile registers: sums (0, 1); activations (2, 6) and levels (3) of a group; of half a group (4 and 5, 7).
+// Tile registers: sums (0 to 3), activations (4, 5), levels (6, 7); for Q6_K of 16 inputs each, else of 32.
 class BlockScope {
   public:
-    ~BlockScope() { _tile_release(); }
+    ~BlockScope() {
+        if (rows_) _tile_release();
+    }
 
-    void set_rows(int64_t rows) {
-        if (rows == rows_) return;
+    void prepare(int64_t rows, int64_t format) {
+        const bool halves = format == kQ6_K;
+        if (rows == rows_ && halves == halves_) return;
         rows_ = rows;
+        halves_ = halves;
         struct alignas(64) Config {
             uint8_t palette = 1, start = 0, unused[14] = {};
-            uint16_t row_bytes[16] = {64, 64, 32, 64, 16, 64, 32, 64};
+            uint16_t row_bytes[16] = {64, 64, 64, 64, 32, 32, 64, 64};
             uint8_t rows[16] = {};
         } config;
-        const auto count = static_cast<uint8_t>(rows);
-        const uint8_t counts[8] = {count, count, count, 8, count, 4, count, 4};
-        std::memcpy(config.rows, counts, 8);
+        if (halves) config.row_bytes[4] = config.row_bytes[5] = 16;
+        for (int i = 0; i < 6; ++i) config.rows[i] = static_cast<uint8_t>(2 * rows);
+        for (int i = 6; i < 8; ++i) config.rows[i] = halves ? 4 : 8;
         _tile_loadconfig(&config);
     }
 
   private:
     int64_t rows_ = 0;
+    bool halves_ = false;
 };
 
-using Sums = int32_t[kBlockRows][16];
+// The sums of one tile's group: of each part of each row, in turns; for Q6_K of both halves apart.
+struct Sums {
+    alignas(64) int32_t of[2][2 * kBlockRows][16];
+};
 
-// One tile product: rows of activations at Q times the levels in register B. A macro, since registers are literals.
-#define INGLENOOK_TILE_PRODUCT(SUM, A, B, Q, OUT) \
+// SUM = activations in register A times levels. A macro, since registers are literals.
+#define INGLENOOK_TILE_PRODUCT(SUM, A, B, LEVELS) \
     do {                                          \
         _tile_zero(SUM);                          \
-        _tile_loadd(A, (Q), sizeof(Record));      \
+        _tile_loadd(B, (LEVELS), 64);             \
         _tile_dpbssd(SUM, A, B);                  \
-        _tile_stored(SUM, (OUT), 64);             \
     } while (false)
 
-// The sums of a group's high (0, 1) and low (2, 3) part; for Q6_K of both halves apart.
-template <int FORMAT>
-inline void add_up(const uint8_t* open, const Record* x, Sums* sums) {
+// Starts the products of a group and one or two tiles: into the registers that `store_sums` of that parity takes.
+template <int FORMAT, int TILES, int PARITY>
+inline void start_sums(const uint8_t* open, const RecordBlock& x) {
+    const int8_t* q = x.codes(0).part[0];
     if constexpr (FORMAT == kQ6_K) {
-        _tile_loadd(5, open, 64);
-        INGLENOOK_TILE_PRODUCT(0, 4, 5, x->high.q, sums[0]);
-        INGLENOOK_TILE_PRODUCT(1, 4, 5, x->low.q, sums[2]);
-        _tile_loadd(7, open + 256, 64);
-        INGLENOOK_TILE_PRODUCT(0, 4, 7, x->high.q + 16, sums[1]);
-        INGLENOOK_TILE_PRODUCT(1, 4, 7, x->low.q + 16, sums[3]);
+        _tile_loadd(4, q, 32);
+        INGLENOOK_TILE_PRODUCT(0, 4, 6, open);
+        if constexpr (TILES == 2) INGLENOOK_TILE_PRODUCT(1, 4, 7, open + kOpenChunkBytes);
+        _tile_loadd(5, q + 16, 32);
+        INGLENOOK_TILE_PRODUCT(2, 5, 6, open + 256);
+        if constexpr (TILES == 2) INGLENOOK_TILE_PRODUCT(3, 5, 7, open + 256 + kOpenChunkBytes);
+    } else if constexpr (PARITY == 0) {
+        _tile_loadd(4, q, 32);
+        INGLENOOK_TILE_PRODUCT(0, 4, 6, open);
+        if constexpr (TILES == 2) INGLENOOK_TILE_PRODUCT(1, 4, 7, open + kOpenChunkBytes);
     } else {
-        _tile_loadd(3, open, 64);
-        INGLENOOK_TILE_PRODUCT(0, 2, 3, x->high.q, sums[0]);
-        INGLENOOK_TILE_PRODUCT(1, 6, 3, x->low.q, sums[2]);
+        _tile_loadd(5, q, 32);
+        INGLENOOK_TILE_PRODUCT(2, 5, 6, open);
+        if constexpr (TILES == 2) INGLENOOK_TILE_PRODUCT(3, 5, 7, open + kOpenChunkBytes);
+    }
+}
+
+template <int FORMAT, int TILES, int PARITY>
+inline void store_sums(Sums* sums) {
+    if constexpr (FORMAT == kQ6_K) {
+        _tile_stored(0, sums[0].of[0], 64);
+        _tile_stored(2, sums[0].of[1], 64);
+        if constexpr (TILES == 2) {
+            _tile_stored(1, sums[1].of[0], 64);
+            _tile_stored(3, sums[1].of[1], 64);
+        }
+    } else if constexpr (PARITY == 0) {
+        _tile_stored(0, sums[0].of[0], 64);
+        if constexpr (TILES == 2) _tile_stored(1, sums[1].of[0], 64);
+    } else {
+        _tile_stored(2, sums[0].of[0], 64);
+        if constexpr (TILES == 2) _tile_stored(3, sums[1].of[0], 64);
     }
 }
 
 template <int FORMAT>
-inline Floats part_product(const Sums* sums, int64_t r, const Scales& s) {
-    const Floats first = to_floats(load_ints(sums[0][r]));
-    if constexpr (FORMAT == kQ6_K) return fma(to_floats(load_ints(sums[1][r])), s.sub[1], mul(first, s.sub[0]));
+inline Floats sum_of(const Sums& sums, int64_t at, const Scales& s) {
+    const Floats first = to_floats(load_ints(sums.of[0][at]));
+    if constexpr (FORMAT == kQ6_K) return fma(to_floats(load_ints(sums.of[1][at])), s.sub[1], mul(first, s.sub[0]));
     return first;
 }
 
-template <int FORMAT>
-inline Floats scale_sums(Floats acc, const Sums* sums, int64_t r, const Scales& s, const Record& x) {
-    const Floats sum = fma(part_product<FORMAT>(sums + 2, r, s), splat(kFine), part_product<FORMAT>(sums, r, s));
-    acc = fma(sum, mul(s.scale, splat(x.high.scale)), acc);
-    if constexpr (shape_of(FORMAT).has_min) acc = fma(s.minimum, splat(x.high.scaled_sum), acc);
-    return acc;
-}
-
-template <int FORMAT, int ROWS>
-inline void multiply_rows(const uint8_t* open, int64_t groups, const Record* x, int64_t rows, float* out) {
-    alignas(64) Sums sums[2][4];
-    Floats acc[kBlockRows];
-    for (int r = 0; r < kBlockRows; ++r) acc[r] = zeros();
-    const OpenChunk<FORMAT> chunk(open);
-    const auto apply = [&](int64_t g) __attribute__((always_inline)) {
-        const Scales s = chunk.scales(g);
-        const Record* row = x + g * kBlockRows;
-        if constexpr (ROWS == kBlockRows) {
-#pragma GCC unroll 16
-            for (int r = 0; r < kBlockRows; ++r) acc[r] = scale_sums<FORMAT>(acc[r], sums[g % 2], r, s, row[r]);
-        } else {
-            for (int64_t r = 0; r < rows; ++r) acc[r] = scale_sums<FORMAT>(acc[r], sums[g % 2], r, s, row[r]);
+// Adds the products of the open chunks of one or two tiles and ROWS rows to acc[tile][row][lane], tiles a stride apart.
+// Asks for memory `ahead` of each tile unless that is null.
+template <int FORMAT, int ROWS, int TILES>
+inline void multiply_open(const uint8_t* open, int64_t groups, const RecordBlock& x, const uint8_t* const* ahead,
+                          float* out, int64_t stride) {
+    Sums sums[2][TILES];
+    Floats acc[TILES][ROWS];
+    for (int i = 0; i < TILES; ++i)
+        for (int r = 0; r < ROWS; ++r) acc[i][r] = load(out + i * stride + 16 * r);
+    const auto start = [&](int64_t g, auto parity) __attribute__((always_inline)) {
+        if (g < groups) start_sums<FORMAT, TILES, decltype(parity)::value>(open + g * kOpenGroupBytes, x.at(g));
+    };
+    const auto apply = [&](int64_t g, auto parity) __attribute__((always_inline)) {
+        const RecordBlock here = x.at(g);
+#pragma GCC unroll 2
+        for (int i = 0; i < TILES; ++i) {
+            if (ahead[i]) prefetch_group<FORMAT>(ahead[i] + g * kGroupStep<FORMAT>);
+            const Scales s = OpenChunk<FORMAT>(open + i * kOpenChunkBytes).scales(g);
+            const Sums& sum = sums[decltype(parity)::value][i];
+#pragma GCC unroll 8
+            for (int r = 0; r < ROWS; ++r)
+                acc[i][r] = scale_sum<FORMAT>(acc[i][r], sum_of<FORMAT>(sum, 2 * r + kHigh, s),
+                                              sum_of<FORMAT>(sum, 2 * r + kLow, s), s, here.terms(r));
         }
     };
-    add_up<FORMAT>(open, x, sums[0]);
+    constexpr std::integral_constant<int, 0> even{};
+    constexpr std::integral_constant<int, 1> odd{};
+    start(0, even);
+    store_sums<FORMAT, TILES, 0>(sums[0]);
+    start(1, odd);
     for (int64_t g = 0; g < groups; g += 2) {
-        if (g + 1 < groups) add_up<FORMAT>(open + (g + 1) * kOpenGroupBytes, x + (g + 1) * kBlockRows, sums[1]);
-        apply(g);
+        if (g + 1 < groups) store_sums<FORMAT, TILES, 1>(sums[1]);
+        start(g + 2, even);
+        apply(g, even);
         if (g + 1 == groups) break;
-        if (g + 2 < groups) add_up<FORMAT>(open + (g + 2) * kOpenGroupBytes, x + (g + 2) * kBlockRows, sums[0]);
-        apply(g + 1);
+        if (g + 2 < groups) store_sums<FORMAT, TILES, 0>(sums[0]);
+        start(g + 3, odd);
+        apply(g + 1, odd);
     }
-    for (int64_t r = 0; r < rows; ++r) store(out + 16 * r, acc[r]);
-}
-
-template <int FORMAT>
-inline void multiply_block(const uint8_t* open, int64_t groups, const Record* x, int64_t rows, float* out) {
-    if (rows == kBlockRows) return multiply_rows<FORMAT, kBlockRows>(open, groups, x, rows, out);
-    multiply_rows<FORMAT, 0>(open, groups, x, rows, out);
+    for (int i = 0; i < TILES; ++i)
+        for (int r = 0; r < ROWS; ++r) store(out + i * stride + 16 * r, acc[i][r]);
 }
 
 // Linux gives a process tile registers when it asks for them.

@@ -29,6 +29,14 @@ class ThreadPool {
 
     int size() const { return size_; }
 
+    // Ends the sleep of threads that wait for work; they look out for it 50 us more.
+    void wake() {
+        if (sleepers_.load() == 0) return;
+        alarms_.fetch_add(1);
+        const std::lock_guard<std::mutex> lock(mutex_);
+        wake_.notify_all();
+    }
+
     // Runs function(thread index) on all threads, the caller being thread 0; returns when all have.
     void run(const std::function<void(int)>& function) {
         function_ = &function;
@@ -75,17 +83,20 @@ class ThreadPool {
     }
 
     void wait_while(const std::atomic<uint32_t>& counter, uint32_t value) {
-        const auto limit = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
-        do {
-            for (int i = 0; i < 16; ++i) {
-                if (counter.load() != value) return;
-                pause();
-            }
-        } while (std::chrono::steady_clock::now() < limit);
-        std::unique_lock<std::mutex> lock(mutex_);
-        sleepers_.fetch_add(1);
-        wake_.wait(lock, [&] { return counter.load() != value; });
-        sleepers_.fetch_sub(1);
+        while (true) {
+            const auto limit = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+            do {
+                for (int i = 0; i < 16; ++i) {
+                    if (counter.load() != value) return;
+                    pause();
+                }
+            } while (std::chrono::steady_clock::now() < limit);
+            std::unique_lock<std::mutex> lock(mutex_);
+            const uint32_t alarms = alarms_.load();
+            sleepers_.fetch_add(1);
+            wake_.wait(lock, [&] { return counter.load() != value || alarms_.load() != alarms; });
+            sleepers_.fetch_sub(1);
+        }
     }
 
     const int size_;
@@ -96,6 +107,7 @@ class ThreadPool {
     alignas(64) std::atomic<uint32_t> phase_{0};
     std::atomic<int> arrived_{0};
     alignas(64) std::atomic<int> sleepers_{0};
+    std::atomic<uint32_t> alarms_{0};
     std::mutex mutex_;
     std::condition_variable wake_;
 };

@@ -104,45 +104,57 @@ class Chunk {
     alignas(64) uint8_t levels_[256];
 };
 
-// How far ahead of its use packed data is asked for: close by into the first cache, and two pages ahead, where hardware
-// prefetchers do not reach, into the second.
-constexpr int64_t kNear = 1024;
-constexpr int64_t kFar = 8192;
+// How far ahead of its use packed data is asked for, into the second cache: three pages, where hardware prefetchers do not
+// reach. Asking for it once more close by, into the first, takes the places of those requests and costs a third.
+constexpr int64_t kFar = 12288;
 
-// Asks for what comes after the bytes of one group at `p`, more or less.
+// A tile's bytes, and those of the tile that this thread takes next.
+struct TileBytes {
+    const uint8_t* data;
+    const uint8_t* next;
+    int64_t size;
+
+    // What lies kFar, or one tile, after `offset`.
+    const uint8_t* ahead(int64_t offset) const {
+        const int64_t far = offset + (kFar < size ? kFar : size);
+        return far < size ? data + far : next + (far - size);
+    }
+};
+
+// From one group of a chunk to the next, more or less.
+template <int FORMAT>
+constexpr int64_t kGroupStep = shape_of(FORMAT).quant_bytes + 64;
+
+// Asks for the bytes of about one group at `p`.
 template <int FORMAT>
 inline void prefetch_group(const uint8_t* p) {
 #pragma GCC unroll 16
-    for (int i = 0; i < shape_of(FORMAT).quant_bytes + 64; i += 64) {
-        prefetch(p + i + kNear);
-        prefetch_far(p + i + kFar);
-    }
+    for (int i = 0; i < kGroupStep<FORMAT>; i += 64) prefetch_far(p + i);
 }
 
 // A group already taken apart, for many rows of activations: 8 vectors of levels and up to three of scales.
 constexpr int64_t kOpenGroupBytes = 8 * 64 + 3 * 64;
 
+constexpr int64_t kOpenChunkBytes = kChunkGroups * kOpenGroupBytes;
+
+// Takes apart a chunk of `count` groups and returns its size in bytes.
 template <int FORMAT>
-inline void open_tile(const uint8_t* packed, int64_t groups, uint8_t* out) {
-    for (int64_t first = 0; first < groups; first += kChunkGroups) {
-        const int64_t count = groups - first < kChunkGroups ? groups - first : kChunkGroups;
-        const Chunk<FORMAT> chunk(packed, count);
-        for (int64_t g = 0; g < count; ++g, out += kOpenGroupBytes) {
-            prefetch_group<FORMAT>(packed + g * (shape_of(FORMAT).quant_bytes + 64));
-            Bytes w[8];
-            chunk.weights(g, w);
-            for (int j = 0; j < 8; ++j) store_bytes(out + 64 * j, opened(w[j], shape_of(FORMAT).offset));
-            const Scales s = chunk.scales(g);
-            auto* floats = reinterpret_cast<float*>(out + 512);
-            store(floats, s.scale);
-            if constexpr (shape_of(FORMAT).has_min) store(floats + 16, s.minimum);
-            if constexpr (FORMAT == kQ6_K) {
-                store(floats + 16, s.sub[0]);
-                store(floats + 32, s.sub[1]);
-            }
+inline int64_t open_chunk(const uint8_t* packed, int64_t count, uint8_t* out) {
+    const Chunk<FORMAT> chunk(packed, count);
+    for (int64_t g = 0; g < count; ++g, out += kOpenGroupBytes) {
+        Bytes w[8];
+        chunk.weights(g, w);
+        for (int j = 0; j < 8; ++j) store_bytes(out + 64 * j, opened(w[j], shape_of(FORMAT).offset));
+        const Scales s = chunk.scales(g);
+        auto* floats = reinterpret_cast<float*>(out + 512);
+        store(floats, s.scale);
+        if constexpr (shape_of(FORMAT).has_min) store(floats + 16, s.minimum);
+        if constexpr (FORMAT == kQ6_K) {
+            store(floats + 16, s.sub[0]);
+            store(floats + 32, s.sub[1]);
         }
-        packed = chunk.end(count);
     }
+    return chunk_bytes(FORMAT, count);
 }
 
 template <int FORMAT>

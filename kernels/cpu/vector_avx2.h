@@ -22,7 +22,8 @@ constexpr bool kBiasedBytes = true;
 #else
 constexpr bool kBiasedBytes = false;  // 255 * 127 * 2 would saturate 16 bits: signs move to the activations instead
 #endif
-constexpr int kMaxRows = 4;
+constexpr int kDirectRows = 4;
+constexpr int kRegisterRows = 4;
 
 inline Floats zeros() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 inline Floats load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
@@ -78,11 +79,21 @@ inline float reduce_max(Floats x) {
 inline Ints splat_int(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 inline Floats to_floats(Ints x) { return {_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
 inline Ints to_ints(Floats x) { return {_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)}; }
-inline int32_t reduce_add(Ints x) {
-    const __m256i half = _mm256_add_epi32(x.a, x.b);
-    __m128i y = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-    y = _mm_add_epi32(y, _mm_shuffle_epi32(y, 0x4e));
-    return _mm_cvtsi128_si32(_mm_add_epi32(y, _mm_shuffle_epi32(y, 0xb1)));
+inline bool any_nan(Floats x) {
+    const __m256 nan = _mm256_or_ps(_mm256_cmp_ps(x.a, x.a, _CMP_UNORD_Q), _mm256_cmp_ps(x.b, x.b, _CMP_UNORD_Q));
+    return _mm256_movemask_ps(nan) != 0;
+}
+// Sums of each 16 of 64 signed bytes.
+inline void sum_quarters(const int8_t* p, int32_t* out) {
+    const __m256i ones = _mm256_set1_epi8(1), wide = _mm256_set1_epi16(1);
+    for (int i = 0; i < 2; ++i) {
+        const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p) + i);
+        __m256i sum = _mm256_madd_epi16(_mm256_maddubs_epi16(ones, bytes), wide);
+        sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0x4e));
+        sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0xb1));
+        out[2 * i] = _mm256_extract_epi32(sum, 0);
+        out[2 * i + 1] = _mm256_extract_epi32(sum, 4);
+    }
 }
 inline void store_bytes(int8_t* p, Ints x) {
     const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.a, x.b), 0xd8);
@@ -245,7 +256,6 @@ inline void transpose(Floats r[16], float* out) {
     }
 }
 
-inline void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
 inline void prefetch_far(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
 inline void pause() { _mm_pause(); }
 

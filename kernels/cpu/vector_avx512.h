@@ -13,7 +13,12 @@ using Bytes = __m512i;
 
 // Eight-bit weights are biased to unsigned, and the dot product starts from -128 times the sum of the activations.
 constexpr bool kBiasedBytes = true;
-constexpr int kMaxRows = 8;
+#if defined(INGLENOOK_AMX)
+constexpr int kDirectRows = 8;  // with more, tile products are faster
+#else
+constexpr int kDirectRows = 8;
+#endif
+constexpr int kRegisterRows = 8;
 
 inline Floats zeros() { return _mm512_setzero_ps(); }
 inline Floats load(const float* p) { return _mm512_loadu_ps(p); }
@@ -44,12 +49,21 @@ inline float reduce_add(Floats a) {
 }
 inline float reduce_max(Floats a) { return _mm512_reduce_max_ps(a); }
 
+inline bool any_nan(Floats a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q) != 0; }
+
 inline Ints load_ints(const int32_t* p) { return _mm512_loadu_si512(p); }
 inline Ints splat_int(int32_t a) { return _mm512_set1_epi32(a); }
 inline Floats to_floats(Ints a) { return _mm512_cvtepi32_ps(a); }
 inline Ints to_ints(Floats a) { return _mm512_cvtps_epi32(a); }
-inline int32_t reduce_add(Ints a) { return _mm512_reduce_add_epi32(a); }
 inline void store_bytes(int8_t* p, Ints a) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(a)); }
+// Sums of each 16 of 64 signed bytes.
+inline void sum_quarters(const int8_t* p, int32_t* out) {
+    Ints sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), _mm512_loadu_si512(p));
+    sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_BADC));
+    sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));
+    const __m512i firsts = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), sum);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm512_castsi512_si128(firsts));
+}
 // a * 2^n for a whole n in [-126, 127].
 inline Floats scale_by_power(Floats a, Floats n) {
     const Ints bits = _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23);
@@ -139,7 +153,6 @@ inline void transpose(Floats r[16], float* out) {
     }
 }
 
-inline void prefetch(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0); }
 inline void prefetch_far(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
 inline void pause() { _mm_pause(); }
 

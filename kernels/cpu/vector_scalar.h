@@ -19,7 +19,8 @@ struct Bytes {
 };
 
 constexpr bool kBiasedBytes = false;
-constexpr int kMaxRows = 4;
+constexpr int kDirectRows = 4;
+constexpr int kRegisterRows = 4;
 
 template <class Result, class Operation>
 inline Result each(Operation operation) {
@@ -70,10 +71,17 @@ inline Ints to_ints(Floats x) {
         return rounded >= -2147483648.0f && rounded < 2147483648.0f ? static_cast<int32_t>(rounded) : INT32_MIN;
     });
 }
-inline int32_t reduce_add(Ints x) {
-    uint32_t sum = 0;
-    for (int32_t value : x.v) sum += static_cast<uint32_t>(value);
-    return static_cast<int32_t>(sum);
+inline bool any_nan(Floats x) {
+    for (float value : x.v)
+        if (std::isnan(value)) return true;
+    return false;
+}
+// Sums of each 16 of 64 signed bytes.
+inline void sum_quarters(const int8_t* p, int32_t* out) {
+    for (int i = 0; i < 4; ++i) {
+        out[i] = 0;
+        for (int j = 0; j < 16; ++j) out[i] += p[16 * i + j];
+    }
 }
 inline void store_bytes(int8_t* p, Ints x) {
     for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(x.v[i] < -128 ? -128 : x.v[i] > 127 ? 127 : x.v[i]);
@@ -148,7 +156,6 @@ inline void transpose(Floats r[16], float* out) {
         for (int j = 0; j < 16; ++j) out[16 * j + i] = r[i].v[j];
 }
 
-inline void prefetch(const uint8_t*) {}
 inline void prefetch_far(const uint8_t*) {}
 inline void pause() {}
 

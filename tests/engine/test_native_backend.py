@@ -13,7 +13,7 @@ from native_fixtures import PACKED_FORMATS, RandomSource, make_batch, tiny_spec,
 
 from inglenook.engine.errors import InternalEngineError, UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype, allocate_kv
-from inglenook.engine.models.spec import ModelSpec, RopeSpec
+from inglenook.engine.models.spec import ExpertsSpec, ModelSpec, RopeSpec
 from inglenook.engine.native_backend import NativeBackend, NativeModel, StepCancelledError, refusal
 from inglenook.engine.torch_backend import TORCH_BACKENDS
 from inglenook.engine.weights.loader import open_model
@@ -80,7 +80,27 @@ def run(model: NativeModel, ids: list[int], sizes: list[int], table: list[int] =
     ],
 )
 def test_logits_are_those_of_the_reference(folder: Path, isa: str, changes: dict[str, Any]) -> None:
-    spec = tiny_spec(**changes)
+    assert_like_the_reference(folder, isa, tiny_spec(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"qk_norm": "head"},
+        {"qk_norm": "whole", "pre_norms": False, "post_norms": True},
+        {"post_norms": True, "activation": "gelu_tanh", "embedding_scale": 16.0},
+        {"attention_softcap": 5.0, "logit_softcap": 3.0, "qkv_bias": False, "tied_head": True},
+        {"residual_scale": 0.3, "logit_scale": 0.125, "embedding_scale": 2.0},
+        {"o_bias": True, "mlp_bias": True},
+        {"rope": RopeSpec(theta=10000.0, size=32, attention_factor=1.2), "unrotated_layers": (1,)},
+        {"sliding_windows": (0, 40, 40), "local_rope": RopeSpec(theta=100.0, size=16)},
+    ],
+)
+def test_features_of_architectures_are_those_of_the_reference(folder: Path, changes: dict[str, Any]) -> None:
+    assert_like_the_reference(folder, ISAS[0], tiny_spec(**changes))
+
+
+def assert_like_the_reference(folder: Path, isa: str, spec: ModelSpec) -> None:
     source = RandomSource(spec, PACKED_FORMATS)
     native = load(folder, spec, source, isa=isa, kv_dtype="float32")
     oracle = TORCH_BACKENDS["reference"]().load(spec, source, lambda done, total: None)
@@ -93,6 +113,66 @@ def test_logits_are_those_of_the_reference(folder: Path, isa: str, changes: dict
     assert errors.median() < 3e-4
     assert errors.mean() < 3e-3
     native.close()
+
+
+EVERY_FEATURE: dict[str, Any] = {
+    "qk_norm": "whole",
+    "post_norms": True,
+    "o_bias": True,
+    "mlp_bias": True,
+    "activation": "gelu_tanh",
+    "attention_softcap": 5.0,
+    "logit_softcap": 3.0,
+    "embedding_scale": 2.0,
+    "residual_scale": 0.5,
+    "logit_scale": 0.25,
+    "sliding_windows": (0, 40, 40),
+    "local_rope": RopeSpec(theta=100.0, size=16, attention_factor=1.1),
+    "unrotated_layers": (2,),
+}
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_features_of_architectures_keep_rows_exact(folder: Path, isa: str) -> None:
+    first = load(folder, tiny_spec(**EVERY_FEATURE))
+    second = load(folder, tiny_spec(**EVERY_FEATURE), isa=isa, num_threads=2)
+
+    expected = run(first, IDS, [70])
+
+    assert torch.equal(run(second, IDS, [33, 8, 1, 2, 19, 7]), expected)
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(
+    ("name", "bad", "kv_dtype"),
+    [
+        ("layers.1.v", np.nan, "float16"),
+        ("layers.1.v", -np.inf, "float16"),
+        ("layers.1.v", np.inf, "int8"),
+        ("layers.1.k", np.nan, "int8"),
+        ("layers.1.k", np.inf, "float16"),
+        ("layers.0.up", np.nan, "float16"),
+        ("head", np.inf, "float16"),
+    ],
+)
+def test_a_bad_number_in_a_weight_shows_in_the_logits(
+    folder: Path, isa: str, name: str, bad: float, kv_dtype: KVDtype
+) -> None:
+    spec = tiny_spec()
+    source = RandomSource(spec, ["Q8_0"])
+    tensor = source.tensor(name)
+    data = tensor.data.copy()
+    data[3, :2] = np.array([bad], dtype="<f2").view(np.uint8)
+    source.replace(name, WeightTensor(tensor.format, tensor.shape, data))
+    model = load(folder, spec, source, isa=isa, kv_dtype=kv_dtype)
+
+    logits = run(model, IDS, [12, 1])
+
+    seen = logits[:, 3] if name == "head" else logits
+    assert not seen.isfinite().any()
+    model.close()
 
 
 @pytest.mark.parametrize("isa", ISAS[1:])
@@ -324,11 +404,11 @@ def test_closing_twice_is_fine(folder: Path) -> None:
 
 
 def test_what_the_kernels_do_not_know_is_refused_by_name() -> None:
-    spec = tiny_spec(qk_norm="head", logit_softcap=30.0)
+    spec = tiny_spec(activation="gelu", experts=ExpertsSpec(count=4, used=2))
 
     why = refusal(spec, RandomSource(spec, PACKED_FORMATS))
 
-    assert why == "it has norms of queries and keys, capped logits"
+    assert why == "it has the activation gelu, a mixture of experts"
 
 
 @pytest.mark.slow

@@ -59,14 +59,15 @@ def test_activations_quantise_by_the_formula(isa: str) -> None:
     library.quantize(x.ctypes.data, 3, 96, records.ctypes.data)
 
     high, low, scales = quantized_parts(x)
-    fields = records.reshape(3, 3, 2, 64)
+    codes, terms = records.reshape(3, 3, 2, 64)[:, :, 0], records.reshape(3, 3, 2, 64)[:, :, 1]
+    starts = np.ascontiguousarray(terms[:, :, 8:48]).view(np.int32)
     for part, q in enumerate((high, low)):
-        np.testing.assert_array_equal(fields[:, :, part, :32].view(np.int8), q)
-        sums = np.ascontiguousarray(fields[:, :, part, 32:52]).view(np.int32)
+        np.testing.assert_array_equal(codes[:, :, 32 * part : 32 * part + 32].view(np.int8), q)
         want = [-8 * q.sum(-1), -16 * q.sum(-1), -128 * q.sum(-1)]
-        want += [-32 * q[..., :16].sum(-1), -32 * q[..., 16:].sum(-1)]
-        np.testing.assert_array_equal(sums, np.stack(want, axis=-1))
-    got = np.ascontiguousarray(fields[:, :, 0, 52:56]).view(np.float32)[..., 0]
+        np.testing.assert_array_equal(starts[:, :, part:6:2], np.stack(want, axis=-1))
+        want = [-32 * q[..., :16].sum(-1), -32 * q[..., 16:].sum(-1)]
+        np.testing.assert_array_equal(starts[:, :, 6 + 2 * part : 8 + 2 * part], np.stack(want, axis=-1))
+    got = np.ascontiguousarray(terms[:, :, :4]).view(np.float32)[..., 0]
     np.testing.assert_array_equal(got, scales)
 
 
