@@ -1,4 +1,7 @@
-"""The sentence encoder: a BERT that turns texts' token ids into normalised vectors. fp32, plain PyTorch.
+"""The sentence encoder: a BERT that turns texts' token ids into normalised vectors. Plain PyTorch.
+
+In float32, or with the layers' matrices, products and attention in bfloat16; embeddings, norms, the residual stream and
+pooling are float32 in both.
 
 Post-norm layers as in Devlin et al., 2018: x = norm(x + attention(x)), x = norm(x + down(gelu(up(x)))), gelu by the
 error function. A sentence's vector is the mean of its tokens' last states, or the state of its first token,
@@ -16,11 +19,22 @@ from inglenook.engine.models.encoder_spec import EncoderSpec
 
 
 class Encoder:
-    """An encoder with its weights; `read` gives the float32 tensor of a checkpoint's name."""
+    """An encoder with its weights; `read` gives the float32 tensor of a checkpoint's name.
 
-    def __init__(self, spec: EncoderSpec, read: Callable[[str], torch.Tensor]) -> None:
+    dtype: of the layers' matrices and products: float32 or bfloat16.
+    """
+
+    def __init__(
+        self, spec: EncoderSpec, read: Callable[[str], torch.Tensor], dtype: torch.dtype = torch.float32
+    ) -> None:
         self.spec = spec
-        self._tensors = {name: read(name) for name in spec.tensor_shapes()}
+        self._dtype = dtype
+        self._tensors = {
+            name: read(name).to(
+                dtype if name.startswith("encoder.") and "LayerNorm" not in name else torch.float32
+            )
+            for name in spec.tensor_shapes()
+        }
 
     @property
     def weight_bytes(self) -> int:
@@ -56,14 +70,16 @@ class Encoder:
         return normalize(mean, dim=-1)
 
     def _layer(self, x: torch.Tensor, mask: torch.Tensor, prefix: str) -> torch.Tensor:
+        inputs = x.to(self._dtype)
+
         def heads(part: str) -> torch.Tensor:
-            y = self._linear(x, f"{prefix}attention.self.{part}")
+            y = self._linear(inputs, f"{prefix}attention.self.{part}")
             return y.view(*y.shape[:2], self.spec.num_heads, -1).transpose(1, 2)
 
         attended = scaled_dot_product_attention(heads("query"), heads("key"), heads("value"), attn_mask=mask)
         attended = self._linear(attended.transpose(1, 2).flatten(2), prefix + "attention.output.dense")
         x = self._norm(x + attended, prefix + "attention.output.LayerNorm")
-        up = gelu(self._linear(x, prefix + "intermediate.dense"))
+        up = gelu(self._linear(x.to(self._dtype), prefix + "intermediate.dense"))
         return self._norm(x + self._linear(up, prefix + "output.dense"), prefix + "output.LayerNorm")
 
     def _linear(self, x: torch.Tensor, name: str) -> torch.Tensor:

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.slow
 
 
 def load(path: Path) -> LoadedEncoder:
-    return load_encoder(path, "embedder", LoadOptions(num_threads=1), lambda event: None)
+    options = LoadOptions(num_threads=1, backend="reference")
+    return load_encoder(path, "embedder", options, lambda event: None)
 
 
 def embed(model: LoadedEncoder, texts: list[str], purpose: Purpose = "plain") -> npt.NDArray[np.float32]:

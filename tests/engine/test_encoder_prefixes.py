@@ -56,7 +56,7 @@ def test_the_client_says_what_texts_are_and_gets_the_vectors_with_their_prefix(
 ) -> None:
     folder = Path(shutil.copytree(tiny_encoder, tmp_path / "e5-tiny"))
     with EngineClient.in_process() as client:
-        client.load(folder, "embedder", LoadOptions(num_threads=1)).result(60)
+        client.load(folder, "embedder", LoadOptions(num_threads=1, backend="reference")).result(60)
 
         query = client.embed(["the lamp"], purpose="query").result(30)
         document = client.embed(["the lamp"], purpose="document").result(30)
