@@ -44,6 +44,11 @@ class Completion:
             g.finish_reason is not None for g in self.choices
         )
 
+    @property
+    def age_s(self) -> float:
+        """Seconds since the request came."""
+        return time.perf_counter() - self._submitted
+
     def add_notice(self, sentence: str) -> None:
         """Add a sentence for the user to the end."""
         self._notices = (*self._notices, sentence)

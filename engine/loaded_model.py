@@ -27,6 +27,7 @@ from inglenook.engine.model_runner import ModelRunner
 from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.request import Loaded, LoadOptions, LoadProgress
 from inglenook.engine.scheduler import Scheduler
+from inglenook.engine.sequence import StepPlan
 from inglenook.engine.tokenizer.tokenizer import Tokenizer
 from inglenook.engine.weights.loader import ModelFile, open_model
 
@@ -58,6 +59,14 @@ class LoadedModel:
         """Bytes of the KV cache that were never written: promised to this model, and still counted as free."""
         pools = zip(self.scheduler.kv.pools, self.runner.block_bytes, strict=True)
         return sum((pool.num_blocks - pool.num_used) * size for pool, size in pools)
+
+    def bytes_read(self, plan: StepPlan) -> int:
+        """Bytes of weights and KV cache that computing a step reads at least."""
+        read = self.facts.weight_bytes
+        for chunk in plan.chunks:
+            for table, size in zip(chunk.sequence.tables.groups, self.runner.block_bytes, strict=True):
+                read += size * sum(block >= 0 for block in table)
+        return read
 
     def give_up_spare(self) -> int:
         """Cut the KV cache down to one full context, for another model's sake; returns the bytes given up."""
@@ -124,7 +133,7 @@ def load_model(
         context_length=context,
         weight_bytes=model.weight_bytes,
         kv_bytes=num_blocks * sum(group.block_bytes for group in groups),
-        need_bytes=estimate_need(model.weight_bytes, kv_bytes(groups, context)),
+        need_bytes=estimate_need(model.weight_bytes, kv_bytes(groups, context), spec.vocab_size),
         load_s=time.perf_counter() - started,
         notices=notices,
         reasoning=tokenizer.reasoning,
@@ -162,14 +171,17 @@ def _plan_memory(
         free = max(0, memory_state().free_bytes - reserved_bytes)
     context, notices = wanted, []
     if options.context_length is None:
-        while context > SHORTEST_CONTEXT and estimate_need(weights, kv_bytes(groups, context)) > free:
+        while (
+            context > SHORTEST_CONTEXT
+            and estimate_need(weights, kv_bytes(groups, context), spec.vocab_size) > free
+        ):
             context = max(SHORTEST_CONTEXT, context // 2)
         if context < own:
             notices.append(
                 f"The context is {context:,} tokens instead of the model's {own:,}, so that it fits the free memory."
             )
-    check_fit(file.name, estimate_need(weights, kv_bytes(groups, context)), free)
+    check_fit(file.name, estimate_need(weights, kv_bytes(groups, context), spec.vocab_size), free)
     block_bytes = sum(group.block_bytes for group in groups)
-    spare = (free - estimate_need(weights, 0)) // 4 // block_bytes
+    spare = (free - estimate_need(weights, 0, spec.vocab_size)) // 4 // block_bytes
     blocks = num_blocks_for(context)
     return context, max(blocks, min(_SPARE_CONTEXTS * blocks, spare)), tuple(notices)

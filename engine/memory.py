@@ -15,9 +15,11 @@ from pathlib import Path
 from inglenook.engine.errors import NotEnoughMemoryError
 from inglenook.engine.kv_cache import KVGroup, num_blocks_for
 
-# The engine process with torch imported, its buffers and the activations of a step, without weights and KV cache.
-# Measured with models of 0.1 and 0.5 billion parameters: 340 to 365 MB (`tests/engine/test_fit_estimate.py`).
-RUNTIME_BYTES = 360_000_000
+# The engine process with torch imported and the activations of a step, without weights, KV cache and vocabulary.
+# Measured with models of 0.1 and 0.5 billion parameters (`tests/engine/test_fit_estimate.py`).
+RUNTIME_BYTES = 270_000_000
+_BYTES_PER_VOCABULARY_ENTRY = 540
+_USUAL_VOCABULARY = 128_000  # where only the file's size is known
 # The portable CPU back end holds weights as bf16, whatever the file's format; encoders run in float32. The native one
 # packs quantised weights at the width that they have in the file, with its scales a 64th more.
 _LOADED_BYTES_PER_PARAMETER = 2
@@ -55,9 +57,9 @@ def kv_bytes(groups: Sequence[KVGroup], num_tokens: int) -> int:
     return sum(num_blocks_for(num_tokens) * group.block_bytes for group in groups)
 
 
-def estimate_need(weight_bytes: int, kv_cache_bytes: int) -> int:
-    """Bytes that a model needs in all, from its weights as loaded and its KV cache."""
-    return weight_bytes + kv_cache_bytes + RUNTIME_BYTES
+def estimate_need(weight_bytes: int, kv_cache_bytes: int, vocab_size: int = _USUAL_VOCABULARY) -> int:
+    """Bytes that a model needs in all, from its weights as loaded, its KV cache and its vocabulary."""
+    return weight_bytes + kv_cache_bytes + RUNTIME_BYTES + vocab_size * _BYTES_PER_VOCABULARY_ENTRY
 
 
 def estimate_listed_need(size_bytes: int, num_parameters: int, kv_bytes_per_token: int) -> int:

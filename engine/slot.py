@@ -27,6 +27,7 @@ from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder
 from inglenook.engine.loaded_model import LoadedModel
 from inglenook.engine.memory_ladder import MemoryLadder, is_out_of_memory
 from inglenook.engine.messages import EmbedTexts, Emit, LoadModel, Notice, Submit, UnloadModel
+from inglenook.engine.metrics import SlotMetrics
 from inglenook.engine.prompt import Prompt
 from inglenook.engine.request import Embedded, Request, SamplingParams
 from inglenook.engine.sequence import Chunk, Sequence, StepPlan
@@ -49,11 +50,7 @@ class Slot:
         self.after_load: list[LoadModel | UnloadModel] = []
         self.completions: dict[int, Completion] = {}
         self.jobs: dict[int, EmbeddingJob] = {}
-        self.num_steps = 0
-        self.num_prompt_tokens = 0
-        self.num_generation_tokens = 0
-        self.num_drafted_tokens = 0
-        self.num_accepted_tokens = 0
+        self.metrics = SlotMetrics()
         self._cost = StepCost()
         self._emit = emit
         self._in_flight: frozenset[int] = frozenset()  # the requests of the step that is being computed
@@ -106,7 +103,7 @@ class Slot:
             notices=prompt.notices,
             left_out=prompt.left_out,
         )
-        self.num_prompt_tokens += len(token_ids)
+        self.metrics.num_prompt_tokens += len(token_ids)
         self.completions[request_id] = completion
         model.scheduler.add(completion.choices[0].sequence)
 
@@ -138,9 +135,11 @@ class Slot:
         finally:
             self._in_flight, self._unwanted = frozenset(), set()
         model.scheduler.commit(plan)
-        self.num_steps += 1
+        self.metrics.observe_step(plan.num_tokens)
         if plan.num_tokens == sum(chunk.num_logits for chunk in plan.chunks):
-            self._cost.observe(plan.num_tokens, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            self._cost.observe(plan.num_tokens, seconds)
+            self.metrics.observe_bandwidth(model.bytes_read(plan), seconds)
         # Taking a token changes what its chunk says of itself, so the rows are shared out first.
         rows = torch.split(logits, [chunk.num_logits for chunk in plan.chunks])
         for chunk, own in zip(plan.chunks, rows, strict=True):
@@ -205,7 +204,7 @@ class Slot:
                 if rest is not None:
                     self._emit(request_id, rest)
         self._drop(completion)
-        self._emit(request_id, completion.finished())
+        self._finish(completion)
 
     def empty(self) -> None:
         """Cancel all requests and close the model or encoder."""
@@ -220,13 +219,7 @@ class Slot:
 
     def stats(self) -> dict[str, float]:
         """Numbers of this slot by name."""
-        values: dict[str, float] = {
-            "steps": self.num_steps,
-            "prompt_tokens": self.num_prompt_tokens,
-            "generation_tokens": self.num_generation_tokens,
-            "spec_decode_num_draft_tokens": self.num_drafted_tokens,
-            "spec_decode_num_accepted_tokens": self.num_accepted_tokens,
-        }
+        values = self.metrics.values()
         if self.model is not None:
             scheduler = self.model.scheduler
             values["num_requests_running"] = scheduler.num_running
@@ -237,6 +230,7 @@ class Slot:
             values["kv_blocks_live"] = sum(pool.num_live for pool in scheduler.kv.pools)
             values["kv_tokens_live"] = scheduler.num_live_tokens * len(scheduler.kv.pools)
             values["kv_blocks"] = sum(pool.num_blocks for pool in scheduler.kv.pools)
+            values["kv_cache_usage_perc"] = values["kv_blocks_live"] / values["kv_blocks"]
         return values
 
     def _make_room(self, error: Exception) -> None:
@@ -308,12 +302,12 @@ class Slot:
         self._settle(chunk, generation, accepted, plan)
         if completion.is_finished:
             del self.completions[completion.id]
-            self._emit(completion.id, completion.finished())
+            self._finish(completion)
 
     def _take_token(self, completion: Completion, generation: Generation, logits: torch.Tensor) -> int:
         token_id, piece = generation.take(logits)
         completion.count_token()
-        self.num_generation_tokens += 1
+        self.metrics.num_generation_tokens += 1
         if piece is not None:
             self._emit(completion.id, piece)
         return token_id
@@ -323,8 +317,7 @@ class Slot:
         assert self.model is not None
         scheduler = self.model.scheduler
         if chunk.drafts:
-            self.num_drafted_tokens += len(chunk.drafts)
-            self.num_accepted_tokens += accepted
+            self.metrics.observe_drafts(len(chunk.drafts), accepted)
             scheduler.confirm(chunk.sequence, accepted)
             drafts = sum(len(c.drafts) for c in plan.chunks)
             others = plan.num_tokens - drafts
@@ -333,6 +326,19 @@ class Slot:
                 generation.lookup.observe(len(chunk.drafts), accepted, 1 + extra)
         if generation.finish_reason is not None:
             scheduler.remove(chunk.sequence)
+
+    def _finish(self, completion: Completion) -> None:
+        """Answer a request that is over, and count it."""
+        finished = completion.finished()
+        self.metrics.observe_end(
+            finished.finish_reason,
+            prompt_tokens=finished.prompt_tokens,
+            completion_tokens=finished.completion_tokens,
+            latency_s=completion.age_s,
+            ttft_s=finished.ttft_s,
+            tpot_s=finished.tpot_s,
+        )
+        self._emit(completion.id, finished)
 
     def _drop(self, completion: Completion) -> None:
         """Take a request out with all of its sequences."""

@@ -1,0 +1,164 @@
+"""`SlotMetrics`: what one slot has done so far, under vLLM's names, so that dashboards made for vLLM fit.
+
+Values are flat names to numbers: counters and gauges as they are, a histogram as NAME_sum, NAME_count and
+NAME_bucket.LIMIT (requests up to and including that limit). `exposition` writes a snapshot as Prometheus reads it, with
+`inglenook:` in place of `vllm:`. Hits and queries of the prefix cache are in tokens.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from inglenook.engine.messages import Stats
+from inglenook.engine.request import FinishReason
+
+PREFIX = "inglenook"
+_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120)
+_TOKENS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+_NEWEST = 0.1  # weight of the newest step in the moving average of the bandwidth
+_COUNTERS = frozenset(
+    (
+        "prompt_tokens",
+        "generation_tokens",
+        "num_preemptions",
+        "prefix_cache_queries",
+        "prefix_cache_hits",
+        "steps",
+    )
+)
+
+
+class Histogram:
+    """Counts of values by upper limits."""
+
+    def __init__(self, limits: tuple[float, ...]) -> None:
+        self._limits = limits
+        self._counts = [0] * len(limits)
+        self._sum = 0.0
+        self._count = 0
+
+    def observe(self, value: float) -> None:
+        """Count a value."""
+        self._sum += value
+        self._count += 1
+        for index, limit in enumerate(self._limits):
+            self._counts[index] += value <= limit
+
+    def values(self, name: str) -> dict[str, float]:
+        """Flat names to numbers."""
+        buckets = {
+            f"{name}_bucket.{limit:g}": count for limit, count in zip(self._limits, self._counts, strict=True)
+        }
+        return buckets | {f"{name}_sum": self._sum, f"{name}_count": self._count}
+
+
+@dataclass(slots=True)
+class SlotMetrics:
+    """Counters and histograms of one slot; the engine thread alone changes them."""
+
+    num_steps: int = 0
+    num_prompt_tokens: int = 0
+    num_generation_tokens: int = 0
+    num_drafts: int = 0
+    num_drafted_tokens: int = 0
+    num_accepted_tokens: int = 0
+    bandwidth_gb_s: float = 0.0
+    _finished: Counter[str] = field(default_factory=Counter)
+    _ttft: Histogram = field(default_factory=lambda: Histogram(_SECONDS))
+    _tpot: Histogram = field(default_factory=lambda: Histogram(_SECONDS))
+    _latency: Histogram = field(default_factory=lambda: Histogram(_SECONDS))
+    _prompt: Histogram = field(default_factory=lambda: Histogram(_TOKENS))
+    _generation: Histogram = field(default_factory=lambda: Histogram(_TOKENS))
+    _step_tokens: Histogram = field(default_factory=lambda: Histogram(_TOKENS))
+
+    def observe_step(self, num_tokens: int) -> None:
+        """Count a step that was computed."""
+        self.num_steps += 1
+        self._step_tokens.observe(num_tokens)
+
+    def observe_bandwidth(self, num_bytes: int, seconds: float) -> None:
+        """Note what a step that only decoded read, weights and KV cache, in its time."""
+        if seconds > 0:
+            newest = num_bytes / seconds / 1e9
+            known = self.bandwidth_gb_s
+            self.bandwidth_gb_s = known + _NEWEST * (newest - known) if known else newest
+
+    def observe_drafts(self, num_drafted: int, num_accepted: int) -> None:
+        """Count the drafts of one sequence in one step."""
+        self.num_drafts += 1
+        self.num_drafted_tokens += num_drafted
+        self.num_accepted_tokens += num_accepted
+
+    def observe_end(
+        self,
+        reason: FinishReason,
+        *,
+        prompt_tokens: int,
+        completion_tokens: int,
+        latency_s: float,
+        ttft_s: float | None,
+        tpot_s: float | None,
+    ) -> None:
+        """Count a request that ended, whatever the reason."""
+        self._finished[reason] += 1
+        self._prompt.observe(prompt_tokens)
+        self._generation.observe(completion_tokens)
+        self._latency.observe(latency_s)
+        if ttft_s is not None:
+            self._ttft.observe(ttft_s)
+        if tpot_s is not None:
+            self._tpot.observe(tpot_s)
+
+    def values(self) -> dict[str, float]:
+        """Flat names to numbers."""
+        reasons: tuple[FinishReason, ...] = ("stop", "length", "cancelled", "error")
+        values: dict[str, float] = {
+            "steps": self.num_steps,
+            "prompt_tokens": self.num_prompt_tokens,
+            "generation_tokens": self.num_generation_tokens,
+            "spec_decode_num_drafts": self.num_drafts,
+            "spec_decode_num_draft_tokens": self.num_drafted_tokens,
+            "spec_decode_num_accepted_tokens": self.num_accepted_tokens,
+            "achieved_bandwidth_gb_s": self.bandwidth_gb_s,
+        } | {f"request_success.{reason}": self._finished[reason] for reason in reasons}
+        for name, histogram in (
+            ("time_to_first_token_seconds", self._ttft),
+            ("time_per_output_token_seconds", self._tpot),
+            ("e2e_request_latency_seconds", self._latency),
+            ("request_prompt_tokens", self._prompt),
+            ("request_generation_tokens", self._generation),
+            ("iteration_tokens_total", self._step_tokens),
+        ):
+            values |= histogram.values(name)
+        return values
+
+
+def exposition(stats: Stats) -> str:
+    """Write a snapshot in Prometheus' text format, one line a number."""
+    lines = []
+    for key, value in stats.values.items():
+        slot, dot, name = key.partition(".")
+        if not dot or slot not in stats.slots:
+            lines.append(f"{PREFIX}:{key} {_number(value)}")
+            continue
+        labels = {"slot": slot, "model_name": stats.slots[slot]}
+        name, _, detail = name.partition(".")
+        if detail:
+            labels["le" if name.endswith("_bucket") else "finished_reason"] = detail
+        if name in _COUNTERS or name == "request_success" or name.startswith("spec_decode_"):
+            name += "_total"
+        inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        lines.append(f"{PREFIX}:{name}{{{inside}}} {_number(value)}")
+        if name.endswith("_count"):
+            infinite = f'{inside},le="+Inf"'
+            lines.append(f"{PREFIX}:{name.removesuffix('_count')}_bucket{{{infinite}}} {_number(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
