@@ -25,9 +25,11 @@ from inglenook.storage.rescoring import best_sentence
 from inglenook.storage.segmentation import tokens, trigrams
 
 MAX_LOOKED_AT = 12
-BAR = 0.815
+BAR = 0.84
 WORDS_ONLY_BAR = 0.74
 FOREIGN_BAR = 0.35
+# Pairs of characters are often not the words of the passage even where it says the same.
+PAIRS_BAR = 0.15
 
 _FOR_EACH_WORD = 0.03
 _USUAL_WORDS = 6
@@ -78,7 +80,8 @@ def sufficiency(
         (_figure(hit, weights, has_cosines, is_foreign) for hit in hits[:MAX_LOOKED_AT]), default=0.0
     )
     if is_foreign:
-        return Sufficiency(figure, FOREIGN_BAR)
+        is_in_pairs = 2 * sum(len(word) < 3 for word in words) > len(words)
+        return Sufficiency(figure, PAIRS_BAR if is_in_pairs else FOREIGN_BAR)
     figure += _FOR_EACH_WORD * (min(len(words), _MOST_WORDS) - _USUAL_WORDS)
     return Sufficiency(figure, BAR if has_cosines else WORDS_ONLY_BAR)
 

@@ -26,13 +26,14 @@ def rescored(question: str, hits: Sequence[Hit]) -> list[Hit]:
     first = hits[:DEPTH]
     if not asked or len(first) < 2:
         return list(hits)
-    words = [content_words(hit.chunk.text) for hit in first]
+    sentences = [_sentences(hit.chunk.text) for hit in first]
+    words = [set().union(*each) for each in sentences]
     weights = {
         word: math.log(1 + len(first) / (1 + sum(word in each for each in words))) for word in sorted(asked)
     }
     scored = [
-        replace(hit, score=hit.score + SENTENCE_WEIGHT * best_sentence(hit.chunk.text, weights))
-        for hit in first
+        replace(hit, score=hit.score + SENTENCE_WEIGHT * _best(each, weights))
+        for hit, each in zip(first, sentences, strict=True)
     ]
     scored.sort(key=lambda hit: -hit.score)
     return [*scored, *hits[DEPTH:]]
@@ -40,13 +41,17 @@ def rescored(question: str, hits: Sequence[Hit]) -> list[Hit]:
 
 def best_sentence(text: str, weights: Mapping[str, float]) -> float:
     """Return the greatest share of the weights whose words stand in one sentence, from 0 to 1."""
+    return _best(_sentences(text), weights)
+
+
+def _sentences(text: str) -> list[set[str]]:
+    return [content_words(text[start:end]) for start, end in split_sentences(text, 0, len(text))]
+
+
+def _best(sentences: Sequence[set[str]], weights: Mapping[str, float]) -> float:
     total = sum(weights.values())
     if not total:
         return 0.0
     return max(
-        (
-            sum(weights[word] for word in weights.keys() & content_words(text[start:end])) / total
-            for start, end in split_sentences(text, 0, len(text))
-        ),
-        default=0.0,
+        (sum(weights[word] for word in weights.keys() & each) / total for each in sentences), default=0.0
     )

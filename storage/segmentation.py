@@ -20,6 +20,7 @@ _PAIRED_RUN = re.compile(f"[{_PAIRED}]+")
 # Greek to Georgian, Ethiopic to Balinese, and the rarer ones beyond: every alphabet but Latin.
 _TRIGRAM_WORD = re.compile("[\u0370-\u10ff\u1200-\u1dff\u2d00-\u2ddf\ua800-\uabff\U00010000-\U0001efff]{3}")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 _NUL = "\x00"
 
 
@@ -33,6 +34,8 @@ def segmented(text: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """Return the words and pairs of `text` in order, each once, in lower case."""
+    if text.isascii():
+        return list(dict.fromkeys(_ASCII_WORD.findall(text.lower())))
     # Not \w+, which stops at the vowel signs of Devanagari or Thai.
     words = "".join(
         c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in segmented(text).lower()

@@ -1,11 +1,16 @@
-"""How often the right page is cited: a generated PDF with one invented fact a page, one question a page.
+"""How well answers are tied to their sources, in parts; the last line is one JSON object.
 
-Without a model the closest passage stands for the answer, which measures parsing, keyword search and citing alone;
-`--with-model N` also has a real model answer N of the questions through the command line. The last line is one JSON
-object.
+    python tests/bench/citations.py                        # every part that needs no chat model
+    python tests/bench/citations.py --part pages           # a generated PDF with one invented fact a page: 200 of 200
+    python tests/bench/citations.py --part places          # rectangles on rotated, cropped, two-column pages
+    python tests/bench/citations.py --part finance         # pages of annual reports, hybrid against keyword search
+    python tests/bench/citations.py --part refusals [--questions N] [--language de]
+    python tests/bench/citations.py --part answers --model PATH [--questions 200] [--passages 2]
+    python tests/bench/citations.py --part pages --with-model 5 --model PATH
 
-    python tests/bench/citations.py --json
-    python tests/bench/citations.py --with-model 5 --model PATH
+`finance`, `refusals` and `answers` read the public sets under `--data`. In `pages` the closest passage stands for the
+answer, which measures parsing, keyword search and citing alone; `--with-model N` also has a real model answer N
+questions through the command line.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +31,15 @@ from inglenook.app.ask_documents import AskedDocuments, chosen_sources, source_r
 from inglenook.app.cli import run
 from inglenook.app.terminal import StatusLine
 
+sys.path.insert(0, str(Path(__file__).parent))
+from cited_answers import answer_figures
+from cited_finance import finance_figures
+from cited_places import place_figures
+from cited_refusals import refusal_figures
+from retrieval import Encoder, find_embedder, token_offsets_of
+
 NUM_PAGES = 200
+PARTS = ("pages", "places", "finance", "refusals", "answers")
 
 _SYLLABLES = "ba be bo da de do fa fi go ka ki lo ma mi na no pa ri ro sa su ta te vo za zi".split()  # noqa: SIM905
 _THINGS = ("tower", "bridge", "lighthouse", "granary", "clock", "ferry", "mill", "archive", "canal", "bell")
@@ -154,17 +168,8 @@ def cited_with_model(
     return results
 
 
-def main() -> int:
-    """Run the benchmark; returns the exit status, 1 if a page was missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pages", type=int, default=NUM_PAGES)
-    parser.add_argument("--with-model", type=int, default=0, metavar="N")
-    parser.add_argument("--model", default="smollm2-135m")
-    parser.add_argument("--max-tokens", type=int, default=40)
-    parser.add_argument(
-        "--json", action="store_true", help="accepted for likeness; the last line is always JSON"
-    )
-    options = parser.parse_args()
+def page_figures(options: argparse.Namespace) -> dict[str, object]:
+    """Cite the generated PDF; with a model, also answer some of its questions."""
     facts = invent_facts(options.pages)
     with tempfile.TemporaryDirectory() as folder:
         path = write_pdf(Path(folder) / "survey.pdf", facts)
@@ -182,8 +187,74 @@ def main() -> int:
                 print(f"page {answer['page']}: sources on {answer['pages']}: {answer['text']!r}")
             figures["with_model"] = len(answers)
             figures["with_model_right"] = sum(bool(answer["is_right"]) for answer in answers)
+    return figures
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the parts; returns the exit status, 1 if a page was missed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--part", choices=PARTS, action="append", help="repeatable")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="the folder of public sets")
+    parser.add_argument("--pages", type=int, default=NUM_PAGES)
+    parser.add_argument("--with-model", type=int, default=0, metavar="N")
+    parser.add_argument("--model", default="smollm2-135m", help="a name, or for the part answers a path")
+    parser.add_argument("--max-tokens", type=int, default=40)
+    parser.add_argument("--questions", type=int, help="of refusals (default: all) and answers (default: 200)")
+    parser.add_argument(
+        "--first", type=int, default=0, help="the first question of answers, for another sample"
+    )
+    parser.add_argument("--passages", type=int, default=2, help="how many passages the model is given")
+    parser.add_argument("--language", default="en", help="of refusals")
+    parser.add_argument("--words-only", action="store_true", help="refusals without an embedder")
+    parser.add_argument("--embedder", type=Path, help="a sentence encoder's folder (default: the tests')")
+    parser.add_argument("--vectors", type=Path, help="keep vectors in this folder for the next run")
+    parser.add_argument(
+        "--json", action="store_true", help="accepted for likeness; the last line is always JSON"
+    )
+    options = parser.parse_args(arguments)
+    parts = options.part or PARTS[:-1]
+    figures: dict[str, object] = {}
+    if "pages" in parts:
+        figures |= page_figures(options)
+    if "places" in parts:
+        figures |= place_figures()
+    if {"finance", "refusals", "answers"} & set(parts):
+        figures |= _with_encoder(options, parts)
+    for name, value in figures.items():
+        print(f"{name:<28} {value}")
     print(json.dumps(figures))
-    return 0 if num_right == len(facts) else 1
+    return 0 if figures.get("right", 0) == figures.get("pages", 0) else 1
+
+
+def _with_encoder(options: argparse.Namespace, parts: Sequence[str]) -> dict[str, object]:
+    model = find_embedder(options.embedder)
+    if model is None:
+        raise SystemExit("There is no embedder; --embedder names its folder, or use --part pages or places.")
+    encoder = Encoder(model, options.vectors)
+    offsets = token_offsets_of(encoder)
+    figures: dict[str, object] = {}
+    try:
+        if "finance" in parts:
+            figures |= finance_figures(options.data / "financebench", encoder)
+        if "refusals" in parts:
+            file = options.data / "xquad" / f"xquad.{options.language}.json"
+            used = None if options.words_only else encoder
+            figures |= refusal_figures(file, used, offsets, options.questions)
+        if "answers" in parts:
+            figures |= answer_figures(
+                options.data / "xquad" / "xquad.en.json",
+                encoder,
+                offsets,
+                Path(options.model),
+                num_questions=options.questions or 200,
+                num_passages=options.passages,
+                first=options.first,
+            )
+    finally:
+        encoder.close()
+    return figures
 
 
 if __name__ == "__main__":

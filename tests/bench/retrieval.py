@@ -145,7 +145,7 @@ def recall(found: Sequence[str], grades: dict[str, float], depth: int) -> float:
 def measure(content: RetrievalSet, arm: str, encoder: Encoder | None) -> dict[str, object]:
     """Index and search a set; return its figures."""
     started = time.perf_counter()
-    token_offsets = _token_offsets(encoder)
+    token_offsets = token_offsets_of(encoder)
     questions = {
         name: text
         for name, text in content.questions.items()
@@ -213,7 +213,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _token_offsets(encoder: Encoder | None) -> TokenOffsets:
+def token_offsets_of(encoder: Encoder | None) -> TokenOffsets:
+    """Return how the encoder's tokenizer cuts a text, or an approximation without one."""
     if encoder is None or not encoder.tokenizer.is_file():
         return approximate_tokens
     tokenizer = Tokenizer.from_file(str(encoder.tokenizer))

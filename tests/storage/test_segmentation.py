@@ -57,3 +57,9 @@ def test_long_text_takes_no_time() -> None:
         segmented(piece * 100_000)
 
     assert time.process_time() - started < 2
+
+
+def test_plain_english_gives_the_same_words_by_the_short_way_as_by_the_long() -> None:
+    text = "The tower_of ZORB's 34 metres; (e.g. x86-64) \x00 ~a~"
+
+    assert tokens(text) == [token for token in tokens(text + " é") if token != "é"]

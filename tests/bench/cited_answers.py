@@ -1,0 +1,120 @@
+"""What a model answers from passages, and whether its sentences rest on them: answerable questions of XQuAD.
+
+The product's search over all paragraphs finds the passages, its prompt asks, its code cites. `contains_gold`: the answer
+has the words that people marked. `citation_precision`: of the sentences with a citation, those whose every number,
+name and quotation stands in what is cited. `citation_recall`: of the sentences that claim something, those with a
+citation. `cites_gold`: a citation is of the paragraph that the question was asked about.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from retrieval import Encoder, embed_all
+
+from inglenook.app.citations import attach, verified_ranges
+from inglenook.app.prompts import Room, build_prompt
+from inglenook.app.retrieval import gather
+from inglenook.app.sentence_checks import sentence_checks
+from inglenook.app.token_estimate import TokenEstimate
+from inglenook.engine.client import EngineClient
+from inglenook.engine.request import LoadOptions, Request, SamplingParams
+from inglenook.storage.chunking import TokenOffsets, chunk_page
+from inglenook.storage.database import Database
+from inglenook.storage.documents import Documents
+from inglenook.storage.parsing.document import ParsedDocument, ParsedPage
+from inglenook.storage.search import Search
+
+MAX_TOKENS = 60
+CONTEXT = 4096
+
+
+def answer_figures(
+    file: Path,
+    encoder: Encoder,
+    token_offsets: TokenOffsets,
+    model: Path,
+    *,
+    num_questions: int,
+    num_passages: int,
+    first: int = 0,
+    num_threads: int | None = None,
+) -> dict[str, object]:
+    """Ask `num_questions`, evenly spread over the set from the `first`, with the best `num_passages` each."""
+    content = json.loads(file.read_text(encoding="utf-8"))
+    totals = dict.fromkeys(("gold", "cited", "verified", "claiming", "claiming_cited", "cites_gold"), 0)
+    with Database.in_memory() as db, EngineClient.in_process() as client:
+        documents, asked = Documents(db), []
+        with db.atomic():
+            for number, paragraph in enumerate(p for entry in content["data"] for p in entry["paragraphs"]):
+                page = ParsedPage(index=number, text=paragraph["context"])
+                document_id = _add(documents, page, token_offsets)
+                asked += [
+                    (qa["question"], document_id, [a["text"] for a in qa["answers"]])
+                    for qa in paragraph["qas"]
+                ]
+        embed_all(db, encoder)
+        asked = asked[first :: max(1, len(asked) // num_questions)][:num_questions]
+        search, estimate = Search(db), TokenEstimate()
+        client.load(model, options=LoadOptions(context_length=CONTEXT, num_threads=num_threads)).result()
+        every = [document.id for document in documents.entries()]
+        for number, (question, gold, answers) in enumerate(asked, 1):
+            vector = encoder.encode([question])[0]
+            evidence = gather(
+                db,
+                search,
+                question,
+                every,
+                whole_bytes=0,
+                vector=vector,
+                embedder=encoder.name,
+                may_refuse=False,
+            )
+            passages = evidence.candidates[:num_passages]
+            prompt = build_prompt(
+                question, room=Room.of(CONTEXT, MAX_TOKENS), count=estimate.count, passages=passages
+            )
+            handle = client.submit(
+                Request(
+                    messages=prompt.messages,
+                    sampling=SamplingParams(temperature=0.0, max_tokens=MAX_TOKENS),
+                )
+            )
+            handle.result()
+            text = handle.text()
+            sources = attach(text, prompt.passages, question)
+            verified = verified_ranges(text, sources)
+            claiming = [c for c in sentence_checks(text, sources) if c.status != "nothing"]
+            totals["gold"] += any(answer.lower() in text.lower() for answer in answers)
+            totals["cited"] += len(verified)
+            totals["verified"] += sum(verified.values())
+            totals["claiming"] += len(claiming)
+            totals["claiming_cited"] += sum((c.start, c.end) in verified for c in claiming)
+            totals["cites_gold"] += any(s.is_cited and s.document_id == gold for s in sources)
+            print(f"\ranswered {number} of {len(asked)}", end="", file=sys.stderr)
+    return {
+        "model": model.name,
+        "asked": len(asked),
+        "passages": num_passages,
+        "contains_gold": round(totals["gold"] / len(asked), 3),
+        "citation_precision": round(totals["verified"] / max(1, totals["cited"]), 3),
+        "citation_recall": round(totals["claiming_cited"] / max(1, totals["claiming"]), 3),
+        "cites_gold": round(totals["cites_gold"] / len(asked), 3),
+    }
+
+
+def _add(documents: Documents, page: ParsedPage, token_offsets: TokenOffsets) -> int:
+    name = f"{page.index}.txt"
+    document, _ = documents.add(f"/{name}", name=name, sha256=name, size_bytes=1, modified_at_ns=1)
+    page = ParsedPage(index=0, text=page.text)
+    parsed = ParsedDocument(
+        kind="text",
+        sha256=name,
+        size_bytes=1,
+        pages=(page,),
+        chunks=tuple(chunk_page(page, token_offsets=token_offsets)),
+    )
+    documents.store(document.version_id, parsed)
+    return document.id
