@@ -326,6 +326,8 @@ def _is_unicode(text: str) -> bool:
 
 def _suggest_name(path: Path) -> str:
     stem = path.name if path.is_dir() else path.stem
+    if path.parent.name == "snapshots":  # of the hub's cache, models--OWNER--NAME/snapshots/REVISION
+        stem = path.parent.parent.name.rpartition("--")[2]
     name = re.sub(r"[^a-z0-9._]+", "-", stem.lower())
     name = re.sub(r"\.\.+", ".", name).strip("-._")[:64].strip("-._")
     return name if _is_name(name) else f"model-{name}".strip("-._")[:64]

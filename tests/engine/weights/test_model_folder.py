@@ -128,7 +128,9 @@ def test_a_snapshot_of_the_hub_cache_is_a_model_by_reference_and_by_copy(
     library = ModelLibrary(tmp_path / "library", shared=())
 
     load(kind, snapshot)
-    load(kind, library.add(snapshot, name="referenced").path)
+    referenced = library.add(snapshot)
+    load(kind, referenced.path)
+    assert referenced.name == "thing"
     copied = library.add(snapshot, name="copied", copy=True).path
     shutil.rmtree(snapshot.parent.parent)
 
