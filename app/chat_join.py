@@ -14,16 +14,14 @@ from PySide6.QtCore import QObject, Signal
 from inglenook.app.answering import Answer, OpenedConversation, Turn, open_conversation
 from inglenook.app.application import Application
 from inglenook.app.banner import BannerLine
+from inglenook.app.chat_list_join import ChatListJoin
 from inglenook.app.citations import ShownCitation, shown_citations
-from inglenook.app.conversation_list import ConversationEntry
 from inglenook.app.main_window import MainWindow
 from inglenook.app.message_list_model import Citation, Message, State
-from inglenook.app.rich_text import label
 from inglenook.app.turn_join import TurnJoin
 from inglenook.storage import records
-from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
-from inglenook.storage.records import Conversation, Source
+from inglenook.storage.records import Source
 
 _MOST_LISTED = 2_000
 
@@ -43,25 +41,22 @@ class ChatJoin(QObject):
         self._window, self._app, self._ticked = window, application, ticked
         self._conversation_id: int | None = None
         self._wanted: int | None = None
-        self._conversations: list[Conversation] = []
         self._texts: dict[int, str] = {}
         self._conversation_of: dict[int, int] = {}
         self._stages: dict[int, str] = {}
-        self._unread: set[int] = set()
+        self.unread: set[int] = set()
         self._citations: dict[int, list[ShownCitation]] = {}
         self._last_question = ""
         self._shown_at: int | None = None
         self.turns = TurnJoin(window, application, self)
-        chat, chats = window.chat, window.sidebar.chats
+        self.list = ChatListJoin(window, application, self)
+        chat = window.chat
         chat.composer.send_requested.connect(self._send)
         chat.composer.stop_requested.connect(self.stop)
         chat.composer.recall_requested.connect(lambda: chat.composer.set_text(self._last_question))
         chat.example_chosen.connect(self._ask_example)
         chat.view.citation_activated.connect(self._open_citation)
         chat.view.retry_requested.connect(self.regenerate)
-        chats.activated.connect(self.open)
-        chats.rename_requested.connect(self._rename)
-        chats.delete_requested.connect(self.delete)
         answering = application.answering
         answering.turn_started.connect(self._take_turn)
         answering.stage_changed.connect(self._take_stage)
@@ -78,14 +73,19 @@ class ChatJoin(QObject):
 
     def start(self) -> None:
         """List the conversations and show the one that was last on screen."""
-        self.refresh()
+        self.list.start()
         last = self._app.settings.value("window.conversation")
         if last:
             self.open(last, is_asked_for=False)
 
+    @property
+    def busy(self) -> set[int]:
+        """The conversations in which a reply is being written."""
+        return set(self._conversation_of.values())
+
     def refresh(self) -> None:
         """Read the list anew."""
-        self._app.tasks.read(lambda db: Conversations(db).entries(limit=_MOST_LISTED), self._take_list)
+        self.list.refresh()
 
     def new(self) -> None:
         """Begin a new chat; it is saved with its first question."""
@@ -93,8 +93,9 @@ class ChatJoin(QObject):
         self._show(None, "", [], {})
         self._window.show_chat()
 
-    def open(self, conversation_id: int, *, is_asked_for: bool = True) -> None:
-        """Read a conversation and show it."""
+    def open(self, conversation_id: int, *, is_asked_for: bool = True, at: int | None = None) -> None:
+        """Read a conversation and show it, from the message `at` on or at its end."""
+        self._shown_at = at
         self._wanted = conversation_id
 
         def opened(conversation: OpenedConversation) -> None:
@@ -111,13 +112,12 @@ class ChatJoin(QObject):
     @property
     def title(self) -> str:
         """The title of the conversation on screen; "" for a new chat."""
-        return next((c.title for c in self._conversations if c.id == self._conversation_id), "")
+        return self.list.title_of(self._conversation_id)
 
     def reopen(self, *, at: int | None = None) -> None:
         """Read the shown conversation anew, for instance after a document was forgotten; `at` is the message to go to."""
         if self._conversation_id is not None:
-            self._shown_at = at
-            self.open(self._conversation_id, is_asked_for=False)
+            self.open(self._conversation_id, is_asked_for=False, at=at)
 
     def _send(self, text: str) -> None:
         if not self.turns.take(text):
@@ -151,9 +151,7 @@ class ChatJoin(QObject):
     def stop(self) -> None:
         """Stop the reply of the shown conversation."""
         if self._conversation_id is not None:
-            reply_id = self._app.answering.active_reply(self._conversation_id)
-            if reply_id is not None:
-                self._app.answering.stop(reply_id)
+            self.stop_in(self._conversation_id)
 
     def regenerate_last(self) -> None:
         """Answer the last question once more."""
@@ -161,40 +159,11 @@ class ChatJoin(QObject):
         if messages and messages[-1].role == "assistant" and not self._window.chat.composer.is_streaming:
             self.regenerate(messages[-1].id)
 
-    def delete(self, conversation_id: int) -> None:
-        """Move a conversation to the trash, and offer to take it back."""
+    def stop_in(self, conversation_id: int) -> None:
+        """Stop the reply that is being written in a conversation, if there is one."""
         reply_id = self._app.answering.active_reply(conversation_id)
         if reply_id is not None:
             self._app.answering.stop(reply_id)
-        title = next((c.title for c in self._conversations if c.id == conversation_id), "")
-
-        def deleted(_result: object) -> None:
-            if conversation_id == self._conversation_id:
-                self.new()
-            self.refresh()
-            shown = label(title, 60) or self.tr("New chat")
-            restore = partial(self._restore, conversation_id)
-            line = BannerLine(self.tr("“{0}” was deleted.").format(shown), "notice", self.tr("Undo"), restore)
-            self._window.banner.show_line("deleted", line)
-
-        self._app.tasks.write(lambda db: Conversations(db).trash(conversation_id), deleted)
-
-    def _restore(self, conversation_id: int) -> None:
-        self._window.banner.clear_line("deleted")
-
-        def restored(_result: object) -> None:
-            self.refresh()
-            self.open(conversation_id)
-
-        self._app.tasks.write(lambda db: Conversations(db).restore(conversation_id), restored)
-
-    def _rename(self, conversation_id: int, title: str) -> None:
-        def renamed(_result: object) -> None:
-            if conversation_id == self._conversation_id:
-                self._window.set_title(title)
-            self.refresh()
-
-        self._app.tasks.write(lambda db: Conversations(db).rename(conversation_id, title), renamed)
 
     def _ask_example(self, text: str) -> None:
         composer = self._window.chat.composer
@@ -265,7 +234,7 @@ class ChatJoin(QObject):
             if reply.finish_reason == "length":
                 self._tell(self.tr("The reply ended because the model's context is full."))
         else:
-            self._unread.add(reply.conversation_id)
+            self.unread.add(reply.conversation_id)
         self._show_activity()
         self.refresh()
         self.turns.take_end(answer)
@@ -277,16 +246,6 @@ class ChatJoin(QObject):
         self._window.banner.show_line("turn", BannerLine(sentence, "error"))
 
     # What is shown.
-
-    def _take_list(self, conversations: list[Conversation]) -> None:
-        self._conversations = conversations
-        busy = set(self._conversation_of.values())
-        entries = [
-            ConversationEntry(c.id, c.title, is_busy=c.id in busy, is_unread=c.id in self._unread)
-            for c in conversations
-        ]
-        self._window.sidebar.chats.set_entries(entries)
-        self._window.sidebar.chats.set_current(self._conversation_id or 0)
 
     def _take_opened(self, opened: OpenedConversation, *, is_asked_for: bool) -> None:
         conversation = opened.conversation
@@ -319,7 +278,7 @@ class ChatJoin(QObject):
             self.turns.end_edit()
         self._conversation_id = conversation_id
         self._citations = citations
-        self._unread.discard(conversation_id or 0)
+        self.unread.discard(conversation_id or 0)
         self._window.chat.model.replace(messages)
         self._window.set_title(title)
         self._window.sidebar.chats.set_current(conversation_id or 0)
@@ -327,7 +286,7 @@ class ChatJoin(QObject):
         self._last_question = questions[-1] if questions else self._last_question
         self._show_activity()
         self.turns.show_queue()
-        self._take_list(self._conversations)
+        self.list.show()
 
     def _show_activity(self) -> None:
         """Make the composer stop or send, and say what is being done, for the shown conversation."""

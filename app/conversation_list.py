@@ -1,4 +1,4 @@
-"""The conversations in the side bar: model over a Python list, filter, delegate and the view with its search field.
+"""The conversations in the side bar: model over a Python list, filter and the view with its search field.
 
 The list is in the order it is given, newest activity first. It changes nothing itself: renaming and deleting are
 asked for by signals and shown when the new list arrives. GUI thread only.
@@ -15,45 +15,44 @@ from PySide6.QtCore import (
     QItemSelectionModel,
     QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QPoint,
-    QRect,
-    QRectF,
-    QSize,
     QSortFilterProxyModel,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QKeyEvent, QPainter
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
+    QHBoxLayout,
     QLineEdit,
     QListView,
     QMenu,
     QStackedLayout,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
     QVBoxLayout,
     QWidget,
 )
 
-from inglenook.app.plain_label import PlainLabel, plain_tooltip
+from inglenook.app.conversation_row import ENTRY_ROLE, ConversationDelegate, Index
+from inglenook.app.plain_label import PlainLabel, button, plain_tooltip
 from inglenook.app.rich_text import label
 from inglenook.app.theme import Theme
 
-Index = QModelIndex | QPersistentModelIndex
-ENTRY_ROLE = int(Qt.ItemDataRole.UserRole)
 _NO_PARENT = QModelIndex()
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationEntry:
-    """A conversation as its row shows it; an empty title is one that has not been named yet."""
+    """A conversation as its row shows it; an empty title is one that has not been named yet.
+
+    `is_hit`: a search found it, in the words of `snippet` or else by its title.
+    """
 
     id: int
     title: str
     is_busy: bool = False
     is_unread: bool = False
+    is_pinned: bool = False
+    snippet: str = ""
+    is_hit: bool = False
 
 
 class ConversationListModel(QAbstractListModel):
@@ -111,7 +110,11 @@ class ConversationListModel(QAbstractListModel):
         if role == Qt.ItemDataRole.AccessibleTextRole:
             if entry.is_busy:
                 return self.tr("{0}, being answered").format(title)
-            return self.tr("{0}, new answer").format(title) if entry.is_unread else title
+            if entry.is_unread:
+                return self.tr("{0}, new answer").format(title)
+            if entry.snippet:
+                return f"{title}: {label(entry.snippet, 200)}"
+            return self.tr("{0}, pinned").format(title) if entry.is_pinned else title
         return None
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
@@ -137,34 +140,46 @@ class ConversationFilter(QSortFilterProxyModel):
         self.endFilterChange()
 
     def filterAcceptsRow(self, row: int, parent: Index) -> bool:
-        title = str(self.sourceModel().index(row, 0, parent).data() or "").casefold()
+        index = self.sourceModel().index(row, 0, parent)
+        if index.data(ENTRY_ROLE).is_hit:
+            return True
+        title = str(index.data() or "").casefold()
         return all(word in title for word in self._words)
 
 
 class ConversationList(QWidget):
     """The search field and the list.
 
-    Signals: `activated(id)` of a conversation to show; `rename_requested(id, title)`; `delete_requested(id)`.
+    Signals: `activated(id)` of a conversation to show; `rename_requested(id, title)`; `delete_requested(id)`;
+    `pin_requested(id, is_pinned)`; `archive_requested(id, is_archived)`; `restore_requested(id)` from the trash;
+    `export_requested(id)`; `shelf_chosen(shelf)` "chats", "archive" or "trash"; `search_changed()`.
     """
 
     activated = Signal(int)
     rename_requested = Signal(int, str)
     delete_requested = Signal(int)
+    pin_requested = Signal(int, bool)
+    archive_requested = Signal(int, bool)
+    restore_requested = Signal(int)
+    export_requested = Signal(int)
+    shelf_chosen = Signal(str)
+    search_changed = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._shelf = "chats"
         self.model = ConversationListModel(parent=self)
         self._filter = ConversationFilter(self)
         self._filter.setSourceModel(self.model)
         self._current = 0
         self.search = QLineEdit()
         self.search.setPlaceholderText(self.tr("Search chats"))
-        self.search.setAccessibleName(self.tr("Search chats by title"))
+        self.search.setAccessibleName(self.tr("Search chats by title and content"))
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self._search)
         self.view = _View()
         self.view.setModel(self._filter)
-        self.view.setItemDelegate(_Delegate(theme, self.view))
+        self.view.setItemDelegate(ConversationDelegate(theme, self.view))
         self.view.setAccessibleName(self.tr("Chats"))
         self.view.clicked.connect(self._activate)
         self.view.activated.connect(self._activate)
@@ -173,6 +188,16 @@ class ConversationList(QWidget):
         self._empty = PlainLabel(look="small")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeading)
         self._empty.setContentsMargins(theme.px(10), theme.px(6), theme.px(10), 0)
+        self._shelf_name = PlainLabel()
+        self._shelf_name.setObjectName("section")
+        self.back_button = button(self.tr("Back to chats"), "quiet_button")
+        self.back_button.clicked.connect(lambda: self.choose_shelf("chats"))
+        self._shelf_line = QWidget()
+        line = QHBoxLayout(self._shelf_line)
+        line.setContentsMargins(theme.px(10), 0, 0, 0)
+        line.addWidget(self._shelf_name, 1)
+        line.addWidget(self.back_button)
+        self._shelf_line.hide()
         self._stack = QStackedLayout()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._empty)
@@ -180,6 +205,7 @@ class ConversationList(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.px(6))
         layout.addWidget(self.search)
+        layout.addWidget(self._shelf_line)
         layout.addLayout(self._stack)
         self.model.rename_requested.connect(self.rename_requested)
         self._show_emptiness()
@@ -195,6 +221,16 @@ class ConversationList(QWidget):
         self._current = conversation_id
         self._mark_current()
 
+    def choose_shelf(self, shelf: str) -> None:
+        """List the chats, what was put away, or the trash."""
+        self._shelf = shelf
+        names = {"archive": self.tr("Archive"), "trash": self.tr("Trash, kept for 30 days")}
+        self._shelf_name.setText(names.get(shelf, ""))
+        self._shelf_line.setVisible(shelf in names)
+        self.search.clear()
+        self.shelf_chosen.emit(shelf)
+        self._show_emptiness()
+
     def rename_current(self) -> None:
         """Open the editor of the current row."""
         index = self.view.currentIndex()
@@ -206,6 +242,7 @@ class ConversationList(QWidget):
         self._filter.set_words(text)
         self._mark_current()
         self._show_emptiness()
+        self.search_changed.emit()
 
     def _mark_current(self) -> None:
         row = self.model.row_of(self._current)
@@ -218,13 +255,17 @@ class ConversationList(QWidget):
     def _show_emptiness(self) -> None:
         is_empty = self._filter.rowCount() == 0
         searched = self.search.text().strip()
+        nothing = {
+            "archive": self.tr("Nothing was put away. Chats get here by “Archive” in their menu."),
+            "trash": self.tr("The trash is empty."),
+        }
         self._empty.setText(
-            self.tr("No chat has “{0}” in its title.").format(label(searched, 40))
+            self.tr("Nothing in titles or messages: “{0}”").format(label(searched, 40))
             if searched
-            else self.tr("Your chats will be listed here.")
+            else nothing.get(self._shelf, self.tr("Your chats will be listed here."))
         )
         self._stack.setCurrentIndex(int(is_empty))
-        self.search.setVisible(bool(self.model.entries))
+        self.search.setVisible(bool(self.model.entries or searched) or self._shelf != "chats")
 
     def _activate(self, index: QModelIndex) -> None:
         entry = index.data(ENTRY_ROLE)
@@ -241,13 +282,30 @@ class ConversationList(QWidget):
         if not index.isValid():
             return
         self.view.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)
-        menu = QMenu(self)
-        menu.addAction(self.tr("Open"), lambda: self._activate(index))
-        menu.addAction(self.tr("Rename"), lambda: self.view.edit(index))
-        menu.addSeparator()
-        menu.addAction(self.tr("Delete…"), self._ask_delete)
+        menu = self.menu(index)
         menu.exec(self.view.viewport().mapToGlobal(point))
         menu.deleteLater()
+
+    def menu(self, index: QModelIndex) -> QMenu:
+        """Make the menu of a row, for the shelf that is listed."""
+        menu, entry = QMenu(self), index.data(ENTRY_ROLE)
+        if self._shelf == "trash" and not entry.is_hit:
+            menu.addAction(self.tr("Take back"), lambda: self.restore_requested.emit(entry.id))
+            menu.addAction(self.tr("Export…"), lambda: self.export_requested.emit(entry.id))
+            menu.addSeparator()
+            menu.addAction(self.tr("Delete for good…"), lambda: self.delete_requested.emit(entry.id))
+            return menu
+        is_archived = self._shelf == "archive"
+        menu.addAction(self.tr("Open"), lambda: self.activated.emit(entry.id))
+        menu.addAction(self.tr("Rename"), lambda: self.view.edit(index))
+        pin = self.tr("Unpin") if entry.is_pinned else self.tr("Pin on top")
+        menu.addAction(pin, lambda: self.pin_requested.emit(entry.id, not entry.is_pinned))
+        away = self.tr("Back to the list") if is_archived else self.tr("Archive")
+        menu.addAction(away, lambda: self.archive_requested.emit(entry.id, not is_archived))
+        menu.addAction(self.tr("Export…"), lambda: self.export_requested.emit(entry.id))
+        menu.addSeparator()
+        menu.addAction(self.tr("Move to the trash"), lambda: self.delete_requested.emit(entry.id))
+        return menu
 
 
 class _View(QListView):
@@ -260,7 +318,6 @@ class _View(QListView):
         self.setEditTriggers(QListView.EditTrigger.EditKeyPressed)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.setUniformItemSizes(True)
         self.setMouseTracking(True)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -273,58 +330,3 @@ class _View(QListView):
             self.delete_pressed.emit()
         else:
             super().keyPressEvent(event)
-
-
-class _Delegate(QStyledItemDelegate):
-    """Paints a row: the title, and a dot while it is answered or has news."""
-
-    def __init__(self, theme: Theme, parent: QObject) -> None:
-        super().__init__(parent)
-        self._theme = theme
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return QSize(self._theme.px(80), self._theme.px(34))
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        theme, px, entry = self._theme, self._theme.px, index.data(ENTRY_ROLE)
-        if entry is None:
-            return
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        paint_row_ground(painter, option, theme)
-        has_dot = entry.is_busy or entry.is_unread
-        area = option.rect.adjusted(px(12), 0, -px(26 if has_dot else 12), 0)
-        is_selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        font = theme.font(0.97, bold=entry.is_unread)
-        painter.setFont(font)
-        painter.setPen(QColor(theme.colours.text if is_selected or entry.title else theme.colours.muted))
-        painter.setPen(QColor(theme.colours.text))
-        title = painter.fontMetrics().elidedText(str(index.data()), Qt.TextElideMode.ElideRight, area.width())
-        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeading, title)
-        if has_dot:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(theme.colours.accent))
-            size = px(7)
-            centre = QRect(option.rect.right() - px(18), option.rect.center().y() - size // 2, size, size)
-            painter.drawEllipse(centre)
-        painter.restore()
-
-    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
-        editor.setGeometry(option.rect.adjusted(2, 1, -2, -1))
-
-
-def paint_row_ground(painter: QPainter, option: QStyleOptionViewItem, theme: Theme) -> None:
-    """Paint the rounded ground of a row of the side bar: chosen, under the mouse, or ringed by the keyboard."""
-    is_selected = bool(option.state & QStyle.StateFlag.State_Selected)
-    is_hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
-    has_focus = bool(option.state & QStyle.StateFlag.State_HasFocus)
-    area = QRectF(option.rect).adjusted(1, 1, -1, -1)
-    radius = theme.px(8)
-    if is_selected or is_hovered:
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(theme.colours.hover))
-        painter.drawRoundedRect(area, radius, radius)
-    if has_focus:
-        painter.setPen(QColor(theme.colours.accent))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRoundedRect(area, radius, radius)

@@ -36,7 +36,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from inglenook.app.conversation_list import ENTRY_ROLE, Index, paint_row_ground
+from inglenook.app.conversation_row import ENTRY_ROLE, Index, paint_row_ground
 from inglenook.app.icons import icon
 from inglenook.app.plain_label import PlainLabel, button, plain_tooltip
 from inglenook.app.rich_text import label

@@ -19,6 +19,7 @@ IconName = Literal[
     "lock",
     "more",
     "page",
+    "pin",
     "plus",
     "right",
     "search",
@@ -142,6 +143,9 @@ _STROKES: dict[IconName, Callable[[QPainterPath], None]] = {
     "right": _lines((8, 4.5, 13.5, 10, 8, 15.5)),
     "sidebar": _sidebar,
     "page": _lines((5, 3, 12, 3, 15.5, 6.5, 15.5, 17, 5, 17, 5, 3), (12, 3, 12, 6.5, 15.5, 6.5)),
+    "pin": _lines(
+        (7, 3.5, 13, 3.5), (8.5, 3.5, 8.5, 9, 5.5, 12, 14.5, 12, 11.5, 9, 11.5, 3.5), (10, 12, 10, 17)
+    ),
     "chip": _chip,
     "lock": _lock,
     "more": _more,

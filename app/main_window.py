@@ -265,6 +265,8 @@ class MainWindow(QMainWindow):
         own: dict[str, Callable[[], object]] = {
             "models": self._toggle_models,
             "search_chats": self._focus_search,
+            "show_archive": lambda: self._show_shelf("archive"),
+            "show_trash": lambda: self._show_shelf("trash"),
             "rename_chat": self.sidebar.chats.rename_current,
             "copy_reply": self.chat.view.copy_last_reply,
             "stop": self._escape,
@@ -284,7 +286,8 @@ class MainWindow(QMainWindow):
             "shortcuts": lambda: ShortcutsDialog(theme, self).open(),
             "quit": self.close,
         }
-        others = ("new_chat", "delete_chat", "regenerate", "add_documents", "add_folder")
+        others = ("new_chat", "delete_chat", "export_chat", "edit_question", "regenerate")
+        others += ("add_documents", "add_folder")
         return own | {name: lambda name=name: self.action_triggered.emit(name) for name in others}
 
     def _escape(self) -> None:
@@ -319,6 +322,11 @@ class MainWindow(QMainWindow):
         search = self.sidebar.chats.search
         search.setFocus(Qt.FocusReason.ShortcutFocusReason)
         search.selectAll()
+
+    def _show_shelf(self, shelf: str) -> None:
+        self.sidebar.show()
+        self.sidebar.chats.choose_shelf(shelf)
+        self._focus_list(self.sidebar.chats.view)
 
     def _step_pane(self, step: int) -> None:
         chat = self.chat

@@ -67,7 +67,11 @@ class WindowJoin(QObject):
     def _act(self, name: str) -> None:
         chats = self.chats
         if name == "delete_chat" and chats.conversation_id is not None:
-            chats.delete(chats.conversation_id)
+            chats.list.delete(chats.conversation_id)
+        elif name == "export_chat" and chats.conversation_id is not None:
+            chats.list.export(chats.conversation_id)
+        elif name == "edit_question":
+            chats.turns.edit_last_question()
         elif name == "new_chat":
             chats.new()
         elif name == "regenerate":

@@ -45,8 +45,8 @@ NEVER = {
     "joblib",
     "multiprocessing",
 }
-# To the clipboard, not to a view: HTML that elements_html.py escaped.
-MAY_SET_RICH_TEXT = {"app/copied_message.py"}
+# To the clipboard and to paper, not to a view: HTML that elements_html.py escaped.
+MAY_SET_RICH_TEXT = {"app/copied_message.py", "app/export_pdf.py"}
 
 
 @cache

@@ -97,4 +97,4 @@ def test_the_current_conversation_stays_current_when_the_list_changes(chats: Con
 def test_a_search_without_a_hit_says_so(qtbot: QtBot, chats: ConversationList) -> None:
     chats.search.setText("zebra")
 
-    assert chats._stack.currentWidget().text() == "No chat has “zebra” in its title."
+    assert chats._stack.currentWidget().text() == "Nothing in titles or messages: “zebra”"

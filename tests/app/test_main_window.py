@@ -258,7 +258,7 @@ def test_a_deleted_chat_comes_back_with_undo(desk: WindowDesk) -> None:
 
     desk.window.actions_by_name["delete_chat"].trigger()
     desk.qtbot.waitUntil(lambda: desk.titles == [])
-    assert desk.window.banner.text == "“Keep this” was deleted."
+    assert desk.window.banner.text == "“Keep this” was moved to the trash, where it stays for 30 days."
     assert not desk.messages
     desk.window.banner.button.click()
 
