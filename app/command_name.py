@@ -15,7 +15,8 @@ _NAME = "inglenook"
 
 def command_name() -> str:
     """What to type to start this program again: "inglenook", ".venv/bin/inglenook" or "python -m inglenook.app"."""
-    started = sys.argv[0]
+    # The installed start script says how it was called; the module that it starts could not be started by hand.
+    started = os.environ.get("INGLENOOK_COMMAND") or sys.argv[0]
     found = shutil.which(_NAME)
     if os.path.basename(started) == _NAME:
         is_found = found is not None and os.path.exists(started) and os.path.samefile(found, started)

@@ -45,5 +45,15 @@ def test_a_module_started_by_python_is_named_so(tmp_path: Path, monkeypatch: pyt
     assert with_command("Use 'inglenook ask'.") == "Use '.venv/bin/python -m inglenook.app ask'."
 
 
+def test_the_installed_start_script_is_named_instead_of_the_module_behind_it(
+    command: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["/x/inglenook/app/__main__.py"])
+    monkeypatch.setenv("INGLENOOK_COMMAND", str(command))
+
+    assert command_name() == str(command)
+
+
 def test_text_that_is_no_hint_stays() -> None:
     assert with_command("inglenook and 'inglenooks' stay") == "inglenook and 'inglenooks' stay"
