@@ -26,7 +26,8 @@ NAMES = [name for name in CHECKPOINTS if "-" not in name]
 SHAPE: dict[str, Any] = {
     "vocab_size": 8192, "hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 8, "head_dim": 64,
     "num_attention_heads": 8, "num_key_value_heads": 2, "max_position_embeddings": 1024, "sliding_window": 256,
-    "moe_intermediate_size": 768, "query_pre_attn_scalar": 64, "pad_token_id": 0,
+    "moe_intermediate_size": 768, "query_pre_attn_scalar": 64, "pad_token_id": 0, "bos_token_id": 1,
+    "eos_token_id": 2,
 }  # fmt: skip
 _MIXTURE = {"qwen3moe": {}, "mixtral": {"intermediate_size": 768, "num_local_experts": 8}}
 
