@@ -63,6 +63,7 @@ await_window() {
     while ((SECONDS < end)); do
         window=$(xdotool search --onlyvisible --name Inglenook 2>/dev/null | head -n 1)
         [[ -z $window ]] || return 0
+        kill -0 "$program" 2>/dev/null || return 1
         sleep 0.2
     done
     return 1
@@ -90,6 +91,9 @@ use_window() {
     export DISPLAY=$display
     Xvfb "$display" -screen 0 1280x800x24 -ac -nolisten tcp >/dev/null 2>&1 &
     children+=($!)
+    until xdotool getmouselocation >/dev/null 2>&1; do
+        kill -0 "${children[-1]}" && sleep 0.2 || return
+    done
     rm -rf "$debian$data"
     ann DISPLAY="$display" inglenook &
     program=$!

@@ -100,7 +100,10 @@ done
 step "$window"
 Xvfb "$display" -screen 0 1280x800x24 -ac -nolisten tcp >/dev/null 2>&1 &
 children+=($!)
-sleep 1
+until DISPLAY=$display xdotool getmouselocation >/dev/null 2>&1; do
+    kill -0 "${children[0]}"
+    sleep 0.2
+done
 as_ann "exec $window" &
 children+=($!)
 found=
