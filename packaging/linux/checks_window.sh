@@ -76,6 +76,16 @@ picture() {
     import -window root "$pictures/$1.png" && (($(identify -format %k "$pictures/$1.png") > 20))
 }
 
+screen() {  # one for all windows
+    [[ ${DISPLAY:-} != "$display" ]] || return 0
+    export DISPLAY=$display
+    Xvfb "$display" -screen 0 1280x800x24 -ac -nolisten tcp >/dev/null 2>&1 &
+    children+=($!)
+    until xdotool getmouselocation >/dev/null 2>&1; do
+        kill -0 "${children[-1]}" && sleep 0.2 || return
+    done
+}
+
 p03_window() {
     use_window
     local status=$?
@@ -88,12 +98,7 @@ use_window() {
     local reply spot drag
     reply=$(ann "${ask[@]}") || return
     [[ $reply == *Paris* ]] || { echo "$reply"; return 1; }
-    export DISPLAY=$display
-    Xvfb "$display" -screen 0 1280x800x24 -ac -nolisten tcp >/dev/null 2>&1 &
-    children+=($!)
-    until xdotool getmouselocation >/dev/null 2>&1; do
-        kill -0 "${children[-1]}" && sleep 0.2 || return
-    done
+    screen || return
     rm -rf "$debian$data"
     ann DISPLAY="$display" inglenook &
     program=$!
@@ -130,7 +135,7 @@ use_window() {
 # Letters of many scripts: glyphs for each, and a picture of them in the window.
 fonts() {
     later || return
-    ann "$python" -I /repo/acceptance/glyphs.py || return
+    ann "$python" -I /repo/acceptance/glyphs.py && screen || return
     local program status
     ann DISPLAY="$display" inglenook &
     program=$!
@@ -149,7 +154,7 @@ write_scripts() {
 }
 
 window_time() {
-    later || return
+    later && screen || return
     local times
     times=$(for _ in 1 2 3 4 5 6; do
         ann DISPLAY="$display" "$python" -I /repo/acceptance/window_time.py || break
