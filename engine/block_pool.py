@@ -102,10 +102,14 @@ class BlockPool:
         """Check the promises.
 
         Raises:
-            AssertionError: a count is negative, or the free list and the counts disagree.
+            AssertionError: a count is negative, or counts, the free list and the notes of use disagree.
         """
         assert all(count >= 0 for count in self._references), "a reference count is below 0"
         free = {block for block, count in enumerate(self._references) if count == 0} - self._withdrawn
+        assert self.num_used == sum(self._used), "used blocks are miscounted"
+        assert all(self._used[block] for block, count in enumerate(self._references) if count), (
+            "unused but held"
+        )
         assert len(self._references) - len(self._withdrawn) == self.num_blocks, "blocks are missing"
         assert free == set(self._free), (
             f"free list and counts disagree on {sorted(free ^ set(self._free))[:8]}"

@@ -258,12 +258,46 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.open.append(other)
         self.scheduler.fork(one, other)
 
+    @rule()
+    def interrupt(self):
+        """A step that is planned and then ended early counts for nothing."""
+        self.scheduler.plan()
+        self.scheduler.kv.take_copies()
+
     @rule(owner=st.sampled_from("ab"))
     def forget(self, owner):
         blank = self.scheduler.kv.forget(owner)
 
-        held = {(g, b) for s in self.open for g, table in enumerate(s.tables.groups) for b in table}
-        assert not held & set(blank)
+        assert not self.held() & set(blank)
+        indexes = self.scheduler.kv.indexes
+        assert not any(entry.owner == owner for index in indexes for entry in index.entries())
+
+    @rule()
+    def evict(self):
+        blank = self.scheduler.kv.evict()
+
+        assert not self.held() & set(blank)
+        assert not any(len(index) for index in self.scheduler.kv.indexes)
+        assert all(pool.num_used == pool.num_live for pool in self.scheduler.kv.pools)
+
+    @rule(num_blocks=st.integers(4, 20))
+    def shrink(self, num_blocks):
+        """The context becomes shorter: blocks go, and with them the sequences that no longer fit."""
+        gone = self.scheduler.kv.withdraw(num_blocks * BLOCK_SIZE)
+
+        assert not self.held() & set(gone)
+        self.limit = min(self.limit, (num_blocks - 1) * BLOCK_SIZE)
+        for one in [s for s in self.open if len(s.token_ids) > self.limit]:
+            self.open.remove(one)
+            self.scheduler.remove(one)
+
+    @rule(limit=st.integers(1, 40))
+    def shorten_steps(self, limit):
+        self.budget = min(self.budget, limit)
+        self.scheduler.limit_step(self.budget)
+
+    def held(self):
+        return {(g, b) for s in self.open for g, table in enumerate(s.tables.groups) for b in table}
 
     @invariant()
     def blocks_add_up(self):
