@@ -7,7 +7,8 @@ the process is started to the end of the first paint. `first_paint_ms` is from t
 token (made in the engine's process, by the clock that both share) to the end of the paint that shows it; p95 over the
 replies of all runs. Gaps are those between the ticks of a 5 ms timer while the engine loads, prefills, streams and
 embeds; p99 of each, and `gap_p99_ms` is the worst of the four. `fill_gap_ms` is the longest one between the first paint
-and the load, while everything behind the window is imported and made. Medians over the runs. Measure on an idle machine.
+and the load, while everything behind the window is imported and made. Medians over the runs.
+The keys of long chats are those of `window_large.py`. Measure on an idle machine.
 """
 
 from __future__ import annotations
@@ -58,11 +59,22 @@ def main() -> int:
         "platform": os.environ.get("QT_QPA_PLATFORM", "offscreen"),
         "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}",
     }
+    result |= large()
     for key, value in result.items():
         print(f"{key:22} {value}")
     if options.json:
         print(json.dumps(result))
     return 0
+
+
+def large() -> dict[str, Any]:
+    """Measure the transcript when there is much of it; see `window_large.py`."""
+    script = Path(__file__).with_name("window_large.py")
+    environment = {"QT_QPA_PLATFORM": "offscreen", **os.environ}
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    measured = json.loads(done.stdout.splitlines()[-1])
+    return {**measured, "open_large_s": round(measured["open_large_s"], 3)}
 
 
 def one_run(models: Path) -> dict[str, Any]:
