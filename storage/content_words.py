@@ -39,6 +39,8 @@ def stems_of(text: str) -> dict[str, str]:
 
 def stem(token: str) -> str:
     """Take off one common English ending, where enough of the word is left."""
+    if not token.endswith(_ENDINGS):
+        return token
     for ending in _ENDINGS:
         if token.endswith(ending) and len(token) - len(ending) >= 4:
             return token[: -len(ending)]

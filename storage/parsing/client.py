@@ -227,12 +227,12 @@ class ParserClient:
         limits = self._limits
         if stalled_s > limits.stall_timeout_s:
             raise ParsingTimeoutError(
-                f"One page took more than {limits.stall_timeout_s:.0f} seconds, so reading was ended. "
+                f"One page took more than {limits.stall_timeout_s:g} seconds, so reading was ended. "
                 "Print the document to a new PDF and add that."
             )
         if total_s > limits.total_timeout_s:
             raise ParsingTimeoutError(
-                f"This document took more than {limits.total_timeout_s:.0f} seconds, so reading was ended. "
+                f"This document took more than {limits.total_timeout_s:g} seconds, so reading was ended. "
                 "Split it and add the parts."
             )
 

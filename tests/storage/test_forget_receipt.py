@@ -57,6 +57,8 @@ def test_a_reader_that_holds_old_pages_makes_it_incomplete(
     file_db: Database, documents_of: Callable[[Database], AddDocument]
 ) -> None:
     document = documents_of(file_db)(_SECRET)
+    # The patience for a reader, seconds by default, says nothing about what happens when it has run out.
+    file_db.execute("PRAGMA busy_timeout = 50")
     with file_db.open_reader() as reader:
         reader.connection.execute("BEGIN")
         reader.rows("SELECT count(*) FROM chunks")

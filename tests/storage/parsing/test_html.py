@@ -79,11 +79,12 @@ def test_the_encoding_is_what_fits_not_what_is_said() -> None:
 
 @pytest.mark.parametrize("piece", ["<", "<div>", "<a b", "<!--", "&", "<table><tr><td>", "</p>", "<p>"])
 def test_garbage_takes_no_time(piece: str) -> None:
+    # The claim is about work that grows with the length alone, so other programs on the machine do not count.
     started = time.process_time()
 
-    page(piece * 20_000)
+    page(piece * 10_000)
 
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 3
 
 
 def test_more_text_than_allowed_is_refused() -> None:
