@@ -17,7 +17,7 @@ from typing import Protocol
 import tokenizers
 
 from inglenook.engine.errors import ModelFileError, UnsupportedModelError
-from inglenook.engine.models.encoder_spec import EncoderSpec, Pooling, gguf_encoder_name
+from inglenook.engine.models.encoder_spec import EncoderSpec, Pooling, gguf_encoder_name, mpnet_name
 from inglenook.engine.tokenizer.encoder_vocabulary import tokenizer_from_folder, tokenizer_from_gguf
 from inglenook.engine.weights.gguf import GGUFFile, read_architecture
 from inglenook.engine.weights.json_file import read_json_file, read_json_list
@@ -28,7 +28,7 @@ from inglenook.kernels.weight_tensor import WeightTensor
 
 MAX_CONFIG_BYTES = 1 << 20
 
-_ARCHITECTURES = ("bert", "roberta", "xlm-roberta")
+_ARCHITECTURES = ("bert", "roberta", "xlm-roberta", "mpnet")
 _MODULES = {"Transformer", "Pooling", "Normalize"}
 _POOLINGS: dict[str, Pooling] = {"mean": "mean", "mean_tokens": "mean", "cls": "first", "cls_token": "first"}
 _GGUF_POOLINGS: dict[int, Pooling] = {1: "mean", 2: "first"}
@@ -162,7 +162,8 @@ def _open_folder(path: Path) -> EncoderFile:
     folder = SafetensorsFolder(path)
     try:
         prefix = _name_prefix(folder)
-        _check_names(path.name, spec, {n.removeprefix(prefix) for n in folder.tensors}, lambda name: name)
+        name_in_file: Callable[[str], str] = mpnet_name if spec.architecture == "mpnet" else str
+        _check_names(path.name, spec, {n.removeprefix(prefix) for n in folder.tensors}, name_in_file)
     except BaseException:
         folder.close()
         raise
@@ -171,7 +172,7 @@ def _open_folder(path: Path) -> EncoderFile:
         spec,
         tokenizer,
         folder,
-        lambda name: prefix + name,
+        lambda name: prefix + name_in_file(name),
         prefixes=_prefixes(path, config),
         lowercases=limits.flag("do_lower_case", default=False),
     )
@@ -189,7 +190,7 @@ def _spec_from_config(path: Path, config: Metadata, limits: Metadata) -> Encoder
     if hidden % heads:
         raise config.error("num_attention_heads", f"is {heads}, which does not divide hidden_size {hidden}")
     positions = config.integer("max_position_embeddings", 1, 1 << 20)
-    first = 0
+    first, is_mpnet = 0, architecture == "mpnet"
     if architecture != "bert":
         first = config.integer("pad_token_id", 0, positions - 1, default=1) + 1
     room = positions - first
@@ -201,7 +202,10 @@ def _spec_from_config(path: Path, config: Metadata, limits: Metadata) -> Encoder
         num_heads=heads,
         intermediate_size=config.integer("intermediate_size", 1, 1 << 20),
         num_positions=positions,
-        num_types=config.integer("type_vocab_size", 1, 1024, default=2),
+        num_types=0 if is_mpnet else config.integer("type_vocab_size", 1, 1024, default=2),
+        distance_buckets=config.integer("relative_attention_num_buckets", 4, 1024, default=32)
+        if is_mpnet
+        else 0,
         norm_eps=config.number("layer_norm_eps", 0.0, 1.0, default=1e-12),
         pooling=_pooling(path),
         max_tokens=min(room, limits.integer("max_seq_length", 3, 1 << 20, default=room)),
@@ -273,7 +277,7 @@ def _known_prefixes(*names: str) -> EncoderPrefixes:
 def _name_prefix(folder: SafetensorsFolder) -> str:
     """What stands before the names: a checkpoint with a head on it has the model's own name there."""
     embedding = "embeddings.word_embeddings.weight"
-    for prefix in ("", "bert.", "roberta."):
+    for prefix in ("", "bert.", "roberta.", "mpnet."):
         if prefix + embedding in folder.tensors:
             return prefix
     raise ModelFileError(f"{folder.name}: the tensor {embedding} is missing.")

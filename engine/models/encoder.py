@@ -10,12 +10,15 @@ divided by its length (Reimers and Gurevych, "Sentence-BERT", 2019).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch.nn.functional import embedding, gelu, layer_norm, linear, normalize, scaled_dot_product_attention
 
-from inglenook.engine.models.encoder_spec import EncoderSpec
+from inglenook.engine.models.encoder_spec import DISTANCE_BIAS, EncoderSpec
+
+_FARTHEST = 128  # from here on, all distances share a row of MPNet's bias
 
 
 class Encoder:
@@ -31,7 +34,7 @@ class Encoder:
         self._dtype = dtype
         self._tensors = {
             name: read(name).to(
-                dtype if name.startswith("encoder.") and "LayerNorm" not in name else torch.float32
+                dtype if name.startswith("encoder.layer.") and "LayerNorm" not in name else torch.float32
             )
             for name in spec.tensor_shapes()
         }
@@ -55,14 +58,16 @@ class Encoder:
         valid = torch.arange(longest)[None] < lengths[:, None]
         t, first = self._tensors, self.spec.first_position
         x = embedding(ids, t["embeddings.word_embeddings.weight"])
-        x = (
-            x
-            + t["embeddings.position_embeddings.weight"][first : first + longest]
-            + t["embeddings.token_type_embeddings.weight"][0]
-        )
+        x = x + t["embeddings.position_embeddings.weight"][first : first + longest]
+        if self.spec.num_types:
+            x = x + t["embeddings.token_type_embeddings.weight"][0]
         x = self._norm(x, "embeddings.LayerNorm")
+        mask = valid[:, None, None, :]
+        if self.spec.distance_buckets:
+            bias = t[DISTANCE_BIAS][self._buckets(longest)].permute(2, 0, 1)[None]
+            mask = bias.masked_fill(~mask, -math.inf).to(self._dtype)
         for i in range(self.spec.num_layers):
-            x = self._layer(x, valid[:, None, None, :], f"encoder.layer.{i}.")
+            x = self._layer(x, mask, f"encoder.layer.{i}.")
         if self.spec.pooling == "first":
             return normalize(x[:, 0], dim=-1)
         weights = valid[..., None].float()
@@ -81,6 +86,21 @@ class Encoder:
         x = self._norm(x + attended, prefix + "attention.output.LayerNorm")
         up = gelu(self._linear(x.to(self._dtype), prefix + "intermediate.dense"))
         return self._norm(x + self._linear(up, prefix + "output.dense"), prefix + "output.LayerNorm")
+
+    def _buckets(self, length: int) -> torch.Tensor:
+        """Which row of the bias holds for each query and key, int64 [L, L].
+
+        Half of the rows are for keys to the right; of each half, the first are for single distances and the others
+        for ranges that grow up to 128 (Raffel et al., "T5", 2020).
+        """
+        half = self.spec.distance_buckets // 2
+        single = half // 2
+        places = torch.arange(length)
+        offset = places[None, :] - places[:, None]
+        distance = offset.abs()
+        growth = torch.log(distance.clamp(min=1).float() / single) / math.log(_FARTHEST / single)
+        far = (single + (growth * (half - single)).long()).clamp(max=half - 1)
+        return torch.where(distance < single, distance, far) + half * (offset > 0)
 
     def _linear(self, x: torch.Tensor, name: str) -> torch.Tensor:
         return linear(x, self._tensors[name + ".weight"], self._tensors[name + ".bias"])

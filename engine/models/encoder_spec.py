@@ -1,7 +1,7 @@
 """`EncoderSpec`: the shape and pooling of a sentence encoder of the BERT family, and its tensors by name.
 
-BERT, RoBERTa and XLM-RoBERTa differ in where positions begin and in the tokenizer, not in the layers. Canonical
-tensor names are those of a BERT checkpoint.
+BERT, RoBERTa and XLM-RoBERTa differ in where positions begin and in the tokenizer, not in the layers. MPNet has no
+types and adds a learned bias by distance to all scores. Canonical tensor names are those of a BERT checkpoint.
 """
 
 from __future__ import annotations
@@ -29,6 +29,14 @@ _LAYER = {
     "output.dense": "ffn_down",
     "output.LayerNorm": "layer_output_norm",
 }
+_MPNET = {
+    "attention.self.query": "attention.attn.q",
+    "attention.self.key": "attention.attn.k",
+    "attention.self.value": "attention.attn.v",
+    "attention.output.dense": "attention.attn.o",
+    "attention.output.LayerNorm": "attention.LayerNorm",
+}
+DISTANCE_BIAS = "encoder.relative_attention_bias.weight"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +44,7 @@ class EncoderSpec:
     """Shape and pooling of an encoder. `max_tokens` counts the special tokens too; more are left out and said.
 
     first_position: the row of the position table that the first token takes (RoBERTa's files leave some out).
+    num_types: rows of the type table, 0 without one.     distance_buckets: rows of MPNet's bias, 0 without one.
     """
 
     architecture: str
@@ -50,6 +59,7 @@ class EncoderSpec:
     pooling: Pooling
     max_tokens: int
     first_position: int = 0
+    distance_buckets: int = 0
 
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """All tensors by their names in a BERT checkpoint."""
@@ -57,10 +67,13 @@ class EncoderSpec:
         shapes: dict[str, tuple[int, ...]] = {
             "embeddings.word_embeddings.weight": (self.vocab_size, h),
             "embeddings.position_embeddings.weight": (self.num_positions, h),
-            "embeddings.token_type_embeddings.weight": (self.num_types, h),
             "embeddings.LayerNorm.weight": (h,),
             "embeddings.LayerNorm.bias": (h,),
         }
+        if self.num_types:
+            shapes["embeddings.token_type_embeddings.weight"] = (self.num_types, h)
+        if self.distance_buckets:
+            shapes[DISTANCE_BIAS] = (self.distance_buckets, self.num_heads)
         for i in range(self.num_layers):
             p = f"encoder.layer.{i}."
             for part, n, k in (
@@ -80,6 +93,13 @@ class EncoderSpec:
     def num_parameters(self) -> int:
         """Parameters that the vectors come from."""
         return sum(math.prod(shape) for shape in self.tensor_shapes().values())
+
+
+def mpnet_name(canonical: str) -> str:
+    """The name in an MPNet checkpoint: "encoder.layer.3.attention.self.query.bias" has "attention.attn.q" there."""
+    for ours, theirs in _MPNET.items():
+        canonical = canonical.replace(f".{ours}.", f".{theirs}.")
+    return canonical
 
 
 def gguf_encoder_name(canonical: str) -> str:

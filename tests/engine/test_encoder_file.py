@@ -39,7 +39,7 @@ def reference(folder: Path, model: Any, texts: list[str], *, first: bool = False
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True
-    room = model.config.max_position_embeddings - (2 if "roberta" in model.config.model_type else 0)
+    room = model.config.max_position_embeddings - (0 if model.config.model_type == "bert" else 2)
     tokenizer.enable_truncation(room)
     rows = []
     for text in texts:
@@ -79,6 +79,17 @@ def test_bert_with_first_token_pooling_equals_transformers(tmp_path: Path, minil
     assert ours.prefixes.query.startswith("Represent this sentence")
     assert ours.prefixes.document == ""
     assert_same_directions(embed(ours, texts), reference(folder, theirs, texts, first=True))
+
+
+def test_mpnet_equals_transformers(tmp_path: Path) -> None:
+    folder = tmp_path / "all-mpnet-base-v2"
+    theirs, texts = make_encoder(folder, "mpnet"), sentences(200, seed=6)
+
+    ours = load(folder)
+
+    assert (ours.encoder.spec.distance_buckets, ours.encoder.spec.num_types) == (32, 0)
+    assert max(map(len, ours.tokenize(tuple(texts))[0])) == 128
+    assert_same_directions(embed(ours, texts), reference(folder, theirs, texts))
 
 
 @pytest.mark.parametrize("model_type", ["bert", "xlm-roberta"])

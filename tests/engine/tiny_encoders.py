@@ -37,7 +37,7 @@ def make_encoder(
     config = transformers.AutoConfig.for_model(
         model_type, vocab_size=size, hidden_size=48, num_hidden_layers=3, num_attention_heads=4,
         intermediate_size=96, max_position_embeddings=130, type_vocab_size=1 if "roberta" in model_type else 2,
-        pad_token_id=1 if "roberta" in model_type else 0,
+        pad_token_id=0 if model_type == "bert" else 1,
     )  # fmt: skip
     model = transformers.AutoModel.from_config(config).eval()
     with torch.no_grad():
