@@ -14,11 +14,13 @@ import numpy as np
 
 from inglenook.engine.errors import EngineStoppedError
 from inglenook.engine.handle import Handle
+from inglenook.engine.messages import Notice
 from inglenook.engine.request import (
     Embedded,
     Event,
     Failed,
     Finished,
+    Forgotten,
     Loaded,
     LoadOptions,
     Request,
@@ -69,7 +71,10 @@ class FakeClient:
     unloads: list[str] = field(default_factory=list)
     requests: list[Asked] = field(default_factory=list)
     embeddings: list[Asked] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
+    idle_after_s: float | None = None
     on_death: Callable[[str], None] | None = None
+    on_notice: Callable[[Notice], None] | None = None
     is_closed: bool = False
     _ids: Any = field(default_factory=lambda: itertools.count(1))
 
@@ -99,6 +104,15 @@ class FakeClient:
 
     def unload(self, slot: str = "chat", on_event: Any = None) -> None:
         self.unloads.append(slot)
+
+    def forget(self, owner: str, on_event: Any = None) -> Handle[Any]:
+        self.forgotten.append(owner)
+        asked = self._asked(owner, on_event, "")
+        asked.handle.deliver(Forgotten(0, 0))
+        return asked.handle
+
+    def unload_when_idle(self, after_s: float | None) -> None:
+        self.idle_after_s = after_s
 
     def submit(self, request: Request, on_event: Any = None) -> Handle[Any]:
         asked = self._asked(request, on_event, request.slot)

@@ -20,9 +20,28 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from inglenook.engine.messages import Cancel, Command, Emit, GetStats, LoadModel, Shutdown, Stats, Submit
+from inglenook.engine.messages import (
+    Cancel,
+    Command,
+    Emit,
+    Forget,
+    GetStats,
+    LoadModel,
+    Shutdown,
+    Stats,
+    Submit,
+)
 from inglenook.engine.messages import UnloadModel as Unload
-from inglenook.engine.request import Failed, Finished, FinishReason, Loaded, LoadProgress, TokenText, Unloaded
+from inglenook.engine.request import (
+    Failed,
+    Finished,
+    FinishReason,
+    Forgotten,
+    Loaded,
+    LoadProgress,
+    TokenText,
+    Unloaded,
+)
 
 
 class FakeCore:
@@ -54,6 +73,8 @@ class FakeCore:
             elif isinstance(command, Unload):
                 self._slots.pop(command.slot, None)
                 self._emit(command.id, Unloaded(command.slot))
+            elif isinstance(command, Forget):
+                self._emit(command.id, Forgotten(0, len(command.owner)))
             elif isinstance(command, GetStats):
                 self._emit(command.id, Stats({"fake": 1.0}, dict(self._slots)))
             elif isinstance(command, Submit):

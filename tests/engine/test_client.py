@@ -24,7 +24,16 @@ from inglenook.engine.errors import (
     NotLoadedError,
 )
 from inglenook.engine.handle import Handle, Reply
-from inglenook.engine.request import Event, Failed, Finished, LoadProgress, Request, TokenText, Unloaded
+from inglenook.engine.request import (
+    Event,
+    Failed,
+    Finished,
+    Forgotten,
+    LoadProgress,
+    Request,
+    TokenText,
+    Unloaded,
+)
 
 FAKE_CORE = Path(__file__).with_name("fake_core.py")
 TIMEOUT_S = 20
@@ -203,6 +212,13 @@ def test_slots_hold_several_models(client: EngineClient) -> None:
 
     assert client.unload("draft").result(TIMEOUT_S) == Unloaded("draft")
     assert client.stats(TIMEOUT_S).slots == {"chat": "a.gguf"}
+
+
+def test_forgetting_is_passed_on_and_answered(client: EngineClient) -> None:
+    assert client.forget("me").result(TIMEOUT_S) == Forgotten(0, 0)  # no engine, nothing to forget
+    client.load("model.gguf")
+
+    assert client.forget("me").result(TIMEOUT_S) == Forgotten(0, 2)
 
 
 def test_stats_have_the_engines_and_the_clients_numbers(client: EngineClient) -> None:
