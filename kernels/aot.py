@@ -82,20 +82,24 @@ def main(arguments: list[str] | None = None) -> int:
     started = time.perf_counter()
     with ThreadPoolExecutor(options.processes) as pool:
         results = list(pool.map(lambda part: _in_a_process(options, part), range(options.processes)))
-    output = "\n".join(result.stdout for result in results)
-    print(output)
-    faults = [line for line in output.splitlines() if line.startswith("FAULT")]
-    failed = [result.stderr[-2000:] for result in results if result.returncode not in (0, 1)]
-    print(*failed, sep="\n", end="")
-    compiled = sum(" registers, " in line and not line.startswith("FAULT") for line in output.splitlines())
-    print(f"{compiled} kernels compiled in {time.perf_counter() - started:.0f} s, {len(faults)} faults")
-    return 1 if faults or failed or not compiled else 0
+    lines = [line for _, own in results for line in own]
+    faults = sum(line.startswith("FAULT") for line in lines)
+    compiled = sum(" registers, " in line and not line.startswith("FAULT") for line in lines)
+    print(f"{compiled} kernels compiled in {time.perf_counter() - started:.0f} s, {faults} faults")
+    return 1 if faults or not compiled or any(status not in (0, 1) for status, _ in results) else 0
 
 
-def _in_a_process(options: argparse.Namespace, part: int) -> subprocess.CompletedProcess[str]:
+def _in_a_process(options: argparse.Namespace, part: int) -> tuple[int, list[str]]:
+    """Compile a share in a process of its own, printing as it goes; returns its exit status and lines."""
     command = [sys.executable, "-m", "inglenook.kernels.aot", "--part", str(part), "--only", options.only]
     command += ["--processes", str(options.processes), "--arch", *map(str, options.arch)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
+    lines = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            print(line, end="", flush=True)
+    return process.returncode, lines
 
 
 if __name__ == "__main__":
