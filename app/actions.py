@@ -33,6 +33,9 @@ class ActionSpec:
 ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("new_chat", "Chat", "New chat", ("Ctrl+N",)),
     ActionSpec("search_chats", "Chat", "Search chats", ("Ctrl+K", "Ctrl+Shift+F")),
+    ActionSpec("find", "Chat", "Find in this chat", ("Ctrl+F",)),
+    ActionSpec("find_next", "Chat", "Find later", ("F3",)),
+    ActionSpec("find_previous", "Chat", "Find earlier", ("Shift+F3",)),
     ActionSpec("rename_chat", "Chat", "Rename chat", ("Ctrl+Shift+R",)),
     ActionSpec("export_chat", "Chat", "Export chat…", ("Ctrl+E",)),
     ActionSpec("delete_chat", "Chat", "Move chat to the trash", ("Ctrl+Shift+Backspace",)),

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 from inglenook.app.centred_column import in_column
 from inglenook.app.composer import Composer
 from inglenook.app.edit_bar import EditBar
+from inglenook.app.find_bar import FindBar
 from inglenook.app.message_list_model import MessageListModel
 from inglenook.app.message_view import MessageView
 from inglenook.app.plain_label import PlainLabel, button
@@ -19,7 +20,7 @@ from inglenook.app.theme import COLUMN_WIDTH, Theme
 
 
 class ChatPage(QWidget):
-    """One conversation. `model`, `view`, `composer`, `edit_bar` and `queue` are there for whoever feeds them.
+    """One conversation. `model`, `view`, `composer`, `find`, `edit_bar` and `queue` are there for whoever feeds them.
 
     Signals: `example_chosen(text)` of the greeting; the other ones are those of `view` and `composer`.
     """
@@ -33,6 +34,7 @@ class ChatPage(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.model = MessageListModel(parent=self)
         self.view = MessageView(self.model, theme)
+        self.find = FindBar(self.model, self.view, theme)
         self.composer = Composer(theme)
         self.edit_bar = EditBar(theme)
         self.queue = QueuedMessages(theme)
@@ -51,6 +53,7 @@ class ChatPage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
+        layout.addWidget(in_column(self.find, theme))
         layout.addWidget(self._stack, 1)
         layout.addWidget(self.stage)
         layout.addWidget(in_column(self.queue, theme))

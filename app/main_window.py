@@ -95,6 +95,7 @@ class MainWindow(QMainWindow):
         self.sidebar.models_requested.connect(self.show_models)
         self.sidebar.new_chat_requested.connect(self.actions_by_name["new_chat"].trigger)
         self.models.close_requested.connect(self.show_chat)
+        self.chat.find.closed.connect(self._focus_page)
         theme.changed.connect(self._restyle)
         self._restyle()
         self.chat.composer.setFocus()
@@ -265,6 +266,9 @@ class MainWindow(QMainWindow):
         own: dict[str, Callable[[], object]] = {
             "models": self._toggle_models,
             "search_chats": self._focus_search,
+            "find": self._find,
+            "find_next": lambda: self.chat.find.step(1),
+            "find_previous": lambda: self.chat.find.step(-1),
             "show_archive": lambda: self._show_shelf("archive"),
             "show_trash": lambda: self._show_shelf("trash"),
             "rename_chat": self.sidebar.chats.rename_current,
@@ -295,6 +299,8 @@ class MainWindow(QMainWindow):
         search = self.sidebar.chats.search
         if self.chat.composer.is_streaming and self.page is self.chat:
             self.chat.composer.stop_requested.emit()
+        elif self.chat.find.isVisible():
+            self.chat.find.end()
         elif self.chat.edit_bar.isVisible():
             self.chat.edit_bar.cancel_requested.emit()
         elif search.hasFocus() and search.text():
@@ -322,6 +328,10 @@ class MainWindow(QMainWindow):
         search = self.sidebar.chats.search
         search.setFocus(Qt.FocusReason.ShortcutFocusReason)
         search.selectAll()
+
+    def _find(self) -> None:
+        self.show_chat()
+        self.chat.find.begin()
 
     def _show_shelf(self, shelf: str) -> None:
         self.sidebar.show()
