@@ -86,6 +86,7 @@ def _lines(name: str, speed: Speed) -> list[tuple[str, str]]:
     return [
         ("model", name),
         ("back end", f"{speed.backend}, threads: {speed.threads}, KV cache: {speed.kv_dtype}"),
+        ("because", speed.reason),
         ("load", f"{speed.load_s:.1f} s"),
         ("prompt", f"{speed.prefill_tok_s:.0f} tokens a second"),
         (

@@ -37,6 +37,7 @@ class Speed:
     """What was measured. Rates are tokens a second; `bandwidth_fraction` is None where reading was not measured."""
 
     backend: str
+    reason: str  # why that back end runs the model
     kv_dtype: str
     threads: int
     load_s: float
@@ -104,6 +105,7 @@ def _measure_model(
     limit = model.read_bandwidth_gb_s() if isinstance(model, NativeModel) else None
     return Speed(
         backend=f"{backend.name}:{backend.isa}" if hasattr(backend, "isa") else backend.name,
+        reason=backend.reason,
         kv_dtype=groups[0].dtype,
         threads=model.num_threads if isinstance(model, NativeModel) else torch.get_num_threads(),
         load_s=round(load_s, 3),

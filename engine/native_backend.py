@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 NAME = "native-cpu"
 # parameters of the layers times tokens that one thread gets through in a step of 50 ms, by instruction set
-_STEP_WORK = {"amx": 6e9, "avx512vnni": 4.5e9, "avxvnni": 2.5e9, "avx2": 1.5e9, "scalar": 5e7}
+_STEP_WORK = {"amx": 4.5e9, "avx512vnni": 2.8e9, "avxvnni": 1.7e9, "avx2": 1e9, "scalar": 5e7}
 
 
 def packed_folder() -> Path:
@@ -118,9 +118,9 @@ class NativeBackend:
         return source_bytes + source_bytes // 64
 
     def step_tokens(self, spec: ModelSpec) -> int:
-        """A multiple of 16 up to 512 that falls with the size of the layers and rises with the threads."""
+        """A multiple of 8 from 16 to 512 that falls with the size of the layers and rises with the threads."""
         layers = spec.num_parameters - spec.vocab_size * spec.hidden_size * (1 if spec.tied_head else 2)
-        tokens = int(_STEP_WORK[self.isa] * self.num_threads / layers) // 16 * 16
+        tokens = int(_STEP_WORK[self.isa] * self.num_threads / layers) // 8 * 8
         return min(max(tokens, 16), 512)
 
     def load(self, spec: ModelSpec, source: WeightSource, progress: Progress) -> NativeModel:

@@ -1,17 +1,20 @@
 """How close our logits, and llama.cpp's, are to float32 arithmetic on the same file's dequantised weights.
 
-    python tests/bench/fidelity.py MODEL.gguf [--backends NAME,NAME+int8,...] [--no-peer] [--json]
+    python tests/bench/fidelity.py MODEL.gguf [--backends NAME,NAME+int8,...] [--no-peer] [--windows N] [--keep FOLDER]
 
 The text is 8 windows of 512 tokens (4,096 positions): English, German, Russian, Arabic, Chinese and Hindi prose, aeronautics
 abstracts, and this project's own source code. The yardstick is transformers in float32 with `gguf_file=`. Reported
 are, over all positions, the mean of KL(yardstick || ours) computed in float64 and the share of positions whose
 best token agrees. Everything runs in a process of its own; needs the shared test material and, for the peer, a
-compiler the first time. The last line is one JSON object.
+compiler the first time. --keep keeps the yardstick and the peer's figures of a model for later runs; --windows takes
+the first N windows only, for the scalar twin. The last line is one JSON object.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
 import json
 import os
 import subprocess
@@ -113,15 +116,23 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--backends", default="reference,torch-cpu,native-cpu,native-cpu+int8")
     parser.add_argument("--no-peer", action="store_true", help="leave llama.cpp out")
+    parser.add_argument("--windows", type=int, default=WINDOWS, choices=range(1, WINDOWS + 1))
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="reuse what does not depend on our code")
     args = parser.parse_args()
     model = args.model.resolve()
-    result: dict[str, object] = {"model": model.name, "positions": WINDOWS * LENGTH}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        ids = token_windows(model)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        ids = token_windows(model)[: args.windows]
+        result: dict[str, object] = {"model": model.name, "positions": ids.size}
+        if args.keep:
+            key = hashlib.sha256(ids.tobytes() + model.name.encode()).hexdigest()[:16]
+            folder = args.keep / key
+            folder.mkdir(parents=True, exist_ok=True)
         np.savez(folder / "ids.npz", ids=ids)
         np.save(folder / "ids.npy", ids)
-        run(sys.executable, "-c", _YARDSTICK, model, folder / "ids.npz", folder / "yardstick.npy")
+        if not (folder / "yardstick.npy").exists():
+            run(sys.executable, "-c", _YARDSTICK, model, folder / "ids.npz", folder / "half.npy")
+            (folder / "half.npy").rename(folder / "yardstick.npy")
         yardstick = np.load(folder / "yardstick.npy", mmap_mode="r")
         runs = {} if args.no_peer else {"llama.cpp": [sys.executable, SHARED / "tools" / "peer_llama_cpp.py",
                 "--windows", folder / "ids.npy", "--logits", folder / "out.npy", model]}  # fmt: skip
@@ -130,10 +141,18 @@ def main() -> None:
                              "--out", folder / "out.npy", "--backend", backend.removesuffix("+int8"),
                              *(["--kv", "int8"] if backend.endswith("+int8") else [])]  # fmt: skip
         for label, command in runs.items():
-            run(*command)
-            divergence, agreement = compare(yardstick, np.load(folder / "out.npy", mmap_mode="r"))
-            result[label] = {"kl": divergence, "top1": agreement}
-            print(f"{label:12} KL {divergence:.3e}   top-1 {agreement:.4f}", flush=True)
+            kept = folder / "peer.json" if label == "llama.cpp" else None
+            if kept and kept.exists():
+                figures = json.loads(kept.read_text())
+            else:
+                run(*command)
+                divergence, agreement = compare(yardstick, np.load(folder / "out.npy", mmap_mode="r"))
+                figures = {"kl": divergence, "top1": agreement}
+                (folder / "out.npy").unlink()
+            if kept:
+                kept.write_text(json.dumps(figures))
+            result[label] = figures
+            print(f"{label:12} KL {figures['kl']:.3e}   top-1 {figures['top1']:.4f}", flush=True)
     print(json.dumps(result))
 
 
