@@ -199,6 +199,7 @@ class Answering(QObject):
             self._embedder.embed(
                 [turn.saved.question.text],
                 lambda vectors: self._gather(turn, vectors),
+                purpose="query",
                 timeout_s=_QUESTION_VECTOR_S,
             )
         else:

@@ -181,10 +181,10 @@ class AskedDocuments:
             for start in range(0, len(pending), _BATCH):
                 status.count("Searching:", start, len(pending))
                 batch = pending[start : start + _BATCH]
-                embedded = client.embed([vector.text for vector in batch]).result()
+                embedded = client.embed([vector.text for vector in batch], purpose="document").result()
                 values = np.frombuffer(embedded.vectors, "<f4").reshape(-1, embedded.dimension)
                 vectors.add(embedder.name, [vector.chunk_id for vector in batch], values)
-            asked = client.embed([question]).result()
+            asked = client.embed([question], purpose="query").result()
         except EngineError as error:
             status.notice(f"Only words are searched: {error}")
             return None

@@ -36,6 +36,7 @@ from inglenook.engine.request import (
     Loaded,
     LoadOptions,
     LoadProgress,
+    Purpose,
     Request,
     TokenText,
 )
@@ -173,9 +174,11 @@ class EngineBridge(QObject):
         """Ask for a reply and return the request's id. While the model is being loaded, the request waits for it."""
         return self._send(lambda on_event: self._client.submit(request, on_event), is_embedding=False)
 
-    def embed(self, texts: Sequence[str], slot: str = EMBEDDER) -> int:
+    def embed(self, texts: Sequence[str], slot: str = EMBEDDER, *, purpose: Purpose = "plain") -> int:
         """Have texts turned into vectors, after requests for replies; return the request's id."""
-        return self._send(lambda on_event: self._client.embed(texts, slot, on_event), is_embedding=True)
+        return self._send(
+            lambda on_event: self._client.embed(texts, slot, on_event, purpose=purpose), is_embedding=True
+        )
 
     def cancel(self, request_id: int) -> None:
         """Ask the engine to end a request early; fine if it has ended."""

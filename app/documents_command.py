@@ -326,10 +326,11 @@ def _embed_waiting(db: Database, embedder: InstalledModel, status: StatusLine) -
             client.load(embedder.path, slot="embedder").result()
             while pending:
                 status.count("Making vectors:", vectors.count(embedder.name), total)
-                embedded = client.embed([chunk.text for chunk in pending]).result()
+                embedded = client.embed([chunk.text for chunk in pending], purpose="document").result()
                 values = np.frombuffer(embedded.vectors, "<f4").reshape(-1, embedded.dimension)
                 vectors.add(embedder.name, [chunk.chunk_id for chunk in pending], values)
                 pending = vectors.chunks_without_vectors(embedder.name, _BATCH)
+        vectors.drop_others(embedder.name)
     except EngineError as error:
         status.notice(f"Only words are searched: {error}")
 
@@ -340,7 +341,9 @@ def _embed_question(
     try:
         with EngineClient.child() as client:
             client.load(embedder.path, slot="embedder").result()
-            return np.frombuffer(client.embed([question]).result().vectors, "<f4").astype(np.float32)
+            return np.frombuffer(client.embed([question], purpose="query").result().vectors, "<f4").astype(
+                np.float32
+            )
     except EngineError as error:
         status.notice(f"Only words are searched: {error}")
         return None

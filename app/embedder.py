@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from inglenook.app.bridge import EMBEDDER, EngineBridge, ModelState
 from inglenook.engine.model_library import InstalledModel
-from inglenook.engine.request import Failed
+from inglenook.engine.request import Failed, Purpose
 
 OnVectors = Callable[[NDArray[np.float32] | None], object]
 
@@ -70,14 +70,24 @@ class Embedder(QObject):
         self._model = model
         self.changed.emit()
 
-    def embed(self, texts: Sequence[str], on_vectors: OnVectors, *, timeout_s: float | None = None) -> None:
-        """Call `on_vectors` with float32 [N, D], or None when there are none within the time given."""
+    def embed(
+        self,
+        texts: Sequence[str],
+        on_vectors: OnVectors,
+        *,
+        purpose: Purpose = "document",
+        timeout_s: float | None = None,
+    ) -> None:
+        """Call `on_vectors` with float32 [N, D], or None when there are none within the time given.
+
+        `purpose` is "query" for a question, "document" for passages: some encoders want other words before each.
+        """
         if self._model is None or not self.is_usable:
             on_vectors(None)
             return
         if self.state.phase == "unloaded":
             self._bridge.load(self._model.path, name=self._model.name, slot=EMBEDDER)
-        request_id = self._bridge.embed(texts)
+        request_id = self._bridge.embed(texts, purpose=purpose)
         self._waiting[request_id] = on_vectors
         if timeout_s is not None:
             QTimer.singleShot(round(1000 * timeout_s), self, partial(self._give_up, request_id))

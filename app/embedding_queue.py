@@ -76,6 +76,9 @@ class EmbeddingQueue(QObject):
             self._is_running = False
             if name != self._embedder.name:
                 self.go_on()
+            else:
+                # Every passage has a vector of this encoder: from now on it alone is searched with.
+                self._tasks.write(lambda db: Vectors(db).drop_others(name))
             return
         self._embedder.embed(
             [vector.text for vector in pending], lambda vectors: self._save(name, pending, vectors)

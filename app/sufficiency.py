@@ -25,7 +25,7 @@ from inglenook.storage.rescoring import best_sentence
 from inglenook.storage.segmentation import tokens, trigrams
 
 MAX_LOOKED_AT = 12
-BAR = 0.85
+BAR = 0.835
 WORDS_ONLY_BAR = 0.74
 FOREIGN_BAR = 0.35
 # Pairs of characters are often not the words of the passage even where it says the same.

@@ -186,6 +186,8 @@ class Documents:
     ) -> None:
         """Search this version from now on, in place of the one before; unchanged chunks keep their vectors.
 
+        Of the version before, the pages stay that answers cite, and are gone with the document.
+
         `title` is the document's own; `notices` are sentences for the user ("no text on 3 of 200 pages").
         """
         with self._db.atomic():
@@ -210,7 +212,7 @@ class Documents:
             )
             for other in others:
                 self._set_version(other, "status = 'superseded'", ())
-            self._drop_content(others)
+            self._drop_content(others, but_cited_pages=True)
 
     def store(self, version_id: int, parsed: ParsedDocument) -> None:
         """Store all that was read of a version, in slices that are transactions of their own.
@@ -270,12 +272,19 @@ class Documents:
             self._drop_content(versions)
             self._db.execute("DELETE FROM documents WHERE id = ?", (document_id,))
 
-    def _drop_content(self, version_ids: Sequence[int]) -> None:
+    def _drop_content(self, version_ids: Sequence[int], *, but_cited_pages: bool = False) -> None:
         which = "version_id IN (SELECT value FROM json_each(?))"
         ids = (json.dumps(list(version_ids)),)
         drop_vectors(self._db, [row[0] for row in self._db.rows(f"SELECT id FROM chunks WHERE {which}", ids)])
         self._db.execute(f"DELETE FROM chunks WHERE {which}", ids)
-        self._db.execute(f"DELETE FROM pages WHERE {which}", ids)
+        # An old citation opens the text that it was made from.
+        uncited = (
+            " AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.version_id = pages.version_id "
+            "AND s.page_index = pages.page_index AND s.is_cited)"
+            if but_cited_pages
+            else ""
+        )
+        self._db.execute(f"DELETE FROM pages WHERE {which}{uncited}", ids)
 
     def _set_version(self, version_id: int, assignments: str, values: tuple[object, ...]) -> None:
         cursor = self._db.execute(

@@ -68,8 +68,9 @@ class Search:
         """Return the best passages, best first, from all documents or those of `document_ids`.
 
         Without `vector` (the question's embedding by `embedder`) only words are searched. `keyword_weight`, from 0 to
-        1, is by default chosen by the question's language and the embedder's. A document in the trash,
-        or a version that is not complete yet while an older one is there, is never found.
+        1, is by default chosen by the question's language and the embedder's. Only words are searched, too, while this
+        embedder's vectors are still being made beside those of another. A document in the trash, or a version that is
+        not complete yet while an older one is there, is never found.
         """
         versions = self._versions(document_ids)
         depth = max(ARM_DEPTH, limit)
@@ -77,7 +78,7 @@ class Search:
             keyword_weight = keyword_weight_for(question, embedder)
         by_words = self._keyword_arm(question, versions, depth) if keyword_weight > 0 else []
         by_meaning: Ranking = []
-        if vector is not None and keyword_weight < 1:
+        if vector is not None and keyword_weight < 1 and not self._vectors.is_overtaking(embedder):
             allowed = (
                 None if document_ids is None and self._all_searched(versions) else self._chunk_ids(versions)
             )

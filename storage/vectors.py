@@ -32,6 +32,7 @@ MAX_DIMENSION = 8192
 DEFAULT_CACHE_BYTES = 256 << 20
 BITS_FROM = 300_000
 _CANDIDATES_PER_HIT = 8
+_OVERTAKEN = 0.9
 
 
 class Vectors:
@@ -61,6 +62,30 @@ class Vectors:
             (embedder,),
         )
         return int(row[0]) if row else 0
+
+    def is_overtaking(self, embedder: str) -> bool:
+        """Return whether another embedder still has the vectors of most passages, and this one not nearly as many.
+
+        Then a search by meaning would find little but what happens to be embedded anew.
+        """
+        counts = {
+            row[0]: int(row[1] or 0)
+            for row in self._db.rows(
+                "SELECT e.name, (SELECT sum(num_alive) FROM vector_blocks b WHERE b.embedder_id = e.id) FROM embedders e"
+            )
+        }
+        return counts.get(embedder, 0) < _OVERTAKEN * max(counts.values(), default=0)
+
+    def drop_others(self, embedder: str) -> int:
+        """Delete the vectors of all other embedders, once this one has its own; return how many embedders went."""
+        with self._db.atomic():
+            others = [
+                row[0] for row in self._db.rows("SELECT id FROM embedders WHERE name != ?", (embedder,))
+            ]
+            for other in others:
+                self._db.execute("DELETE FROM chunk_vectors WHERE embedder_id = ?", (other,))
+                self._db.execute("DELETE FROM embedders WHERE id = ?", (other,))
+            return len(others)
 
     def add(self, embedder: str, chunk_ids: Sequence[int], vectors: NDArray[np.float32]) -> int:
         """Save the vectors of some chunks, float32 [N, D]; return how many were saved.

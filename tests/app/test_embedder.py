@@ -102,3 +102,15 @@ def test_another_encoder_empties_the_slot_and_is_told(
     assert client.unloads == ["embedder"]
     assert embedder.name == "other"
     assert embedder.tokenizer is None
+
+
+def test_what_is_embedded_is_said_so_that_an_encoder_gets_its_own_words_before_it(
+    qtbot: QtBot, embedder: Embedder, client: FakeClient
+) -> None:
+    results: list[object] = []
+
+    embedder.embed(["a"], results.append)
+    embedder.embed(["b"], results.append, purpose="query")
+    qtbot.waitUntil(lambda: len(results) == 2)
+
+    assert client.purposes == ["document", "query"]

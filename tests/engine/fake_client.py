@@ -71,6 +71,7 @@ class FakeClient:
     unloads: list[str] = field(default_factory=list)
     requests: list[Asked] = field(default_factory=list)
     embeddings: list[Asked] = field(default_factory=list)
+    purposes: list[str] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
     idle_after_s: float | None = None
     on_death: Callable[[str], None] | None = None
@@ -121,8 +122,11 @@ class FakeClient:
             self.answers(asked)
         return asked.handle
 
-    def embed(self, texts: Sequence[str], slot: str = "embedder", on_event: Any = None) -> Handle[Any]:
+    def embed(
+        self, texts: Sequence[str], slot: str = "embedder", on_event: Any = None, *, purpose: str = "plain"
+    ) -> Handle[Any]:
         asked = self._asked(tuple(texts), on_event, slot)
+        self.purposes.append(purpose)
         self.embeddings.append(asked)
         if self.embeds_at_once:
             self.embedded(asked)

@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
+from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents, slices
 from inglenook.storage.errors import InvalidValueError, NotFoundError
+from inglenook.storage.messages import Messages
 from inglenook.storage.parsing.document import ParsedDocument
-from inglenook.storage.records import Document
+from inglenook.storage.records import Document, NewSource, Place
 from inglenook.storage.search import Search
+from inglenook.storage.sources import Sources
 
 AddDocument = Callable[..., Document]
 
@@ -208,3 +211,33 @@ def test_trash_hides_and_adding_again_gives_back(db: Database, add_document: Add
     assert _found(db, "heron") == ["a heron"]
     assert documents.find("1") == documents.get(document.id)
     assert documents.find("9") is None
+
+
+def test_pages_that_answers_cite_stay_when_a_new_version_comes_and_go_with_the_document(
+    db: Database, add_document: AddDocument
+) -> None:
+    old = add_document("cited page", "other page", path="/a", sha256="1")
+    conversation_id = Conversations(db).create("t")
+    reply_id = Messages(db).begin_reply(
+        conversation_id,
+        parent_id=Messages(db).add(conversation_id, "user", "q", parent_id=None),
+        model="m",
+        sampling={},
+    )
+    place = Place(0, "1", 0, 5)
+    Sources(db).replace(
+        reply_id, [NewSource(old.id, old.version_id, None, old.name, place, "cited", 1.0, True, (0, 1))]
+    )
+
+    add_document("new page", path="/a", sha256="2")
+
+    documents = Documents(db)
+    kept = documents.page(old.version_id, 0)
+    assert kept is not None
+    assert kept.text == "cited page"
+    assert documents.page(old.version_id, 1) is None
+    assert _found(db, "cited") == []
+
+    documents.delete(old.id)
+
+    assert db.row("SELECT count(*) FROM pages") == (0,)

@@ -14,6 +14,7 @@ from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
 from inglenook.storage.errors import InvalidValueError
 from inglenook.storage.records import Document
+from inglenook.storage.search import Search
 from inglenook.storage.vector_blocks import BLOCK_ROWS, drop_vectors, quantised
 from inglenook.storage.vectors import Vectors
 
@@ -204,3 +205,28 @@ def test_search_by_signs_finds_what_the_exact_search_finds(
     assert [[i for i, _ in found] for found in by_signs] == [[i for i, _ in found] for found in exact]
     assert by_signs[0][0][1] == pytest.approx(exact[0][0][1], abs=1e-5)
     assert vectors.search("m", query, limit=3, allowed=np.array([], np.int64)) == []
+
+
+def test_another_embedder_is_built_beside_and_takes_over_when_it_is_complete(
+    db: Database, add_document: AddDocument
+) -> None:
+    add_document(*(f"passage {i}" for i in range(20)))
+    vectors, search = Vectors(db), Search(db)
+    vectors.add("old", _ids(vectors, "old"), np.ones((20, 4), np.float32))
+    some = _ids(vectors, "new")
+    vectors.add("new", some[:10], np.ones((10, 6), np.float32))
+
+    def by_meaning(name: str, dimension: int) -> int:
+        hits = search.search("zebra", limit=30, vector=np.ones(dimension, np.float32), embedder=name)
+        return sum(hit.vector_rank is not None for hit in hits)
+
+    assert (by_meaning("old", 4), by_meaning("new", 6)) == (20, 0)
+
+    vectors.add("new", some[10:], np.ones((10, 6), np.float32))
+
+    assert by_meaning("new", 6) == 20
+    assert vectors.drop_others("new") == 1
+    assert by_meaning("new", 6) == 20
+    assert by_meaning("old", 4) == 0
+    assert db.row("SELECT count(*) FROM vector_rows") == (1,)
+    assert db.check() == []
