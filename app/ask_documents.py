@@ -38,6 +38,7 @@ from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
 from inglenook.storage.errors import StorageError
 from inglenook.storage.parsing.client import ParserClient
+from inglenook.storage.parsing.document import READABLE_FORMATS
 from inglenook.storage.parsing.errors import ParsingError
 from inglenook.storage.parsing.found_documents import find_documents
 from inglenook.storage.records import NewSource
@@ -114,7 +115,7 @@ class AskedDocuments:
         if summary := found.summary():
             status.notice(summary)
         if not found.files:
-            raise AppError("There is no PDF, Markdown or plain text among the documents.")
+            raise AppError(f"There is nothing to read among the documents. They can be {READABLE_FORMATS}.")
         tokenizer = self._embedder.path / "tokenizer.json" if self._embedder is not None else None
         named = {os.path.realpath(path) for path in paths}
         with ParserClient(tokenizer=tokenizer if tokenizer and tokenizer.is_file() else None) as parser:

@@ -20,6 +20,7 @@ from inglenook.app.tasks import Task, Tasks
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
 from inglenook.storage.forget import forget_documents
+from inglenook.storage.parsing.document import READABLE_FORMATS
 from inglenook.storage.parsing.found_documents import FoundDocuments
 from inglenook.storage.records import Document
 
@@ -206,7 +207,9 @@ class Indexing(QObject):
         if summary:
             self.notice.emit(summary)
         elif not found.files:
-            self.notice.emit(self.tr("There is no PDF, Markdown or plain text in there."))
+            self.notice.emit(
+                self.tr("There is nothing to read in there. Documents can be {0}.").format(READABLE_FORMATS)
+            )
 
     def mark_missing(self, document_id: int, is_missing: bool) -> None:
         """Note whether a document's file is where it was; its text stays searchable."""

@@ -14,6 +14,9 @@ DocumentKind = Literal["pdf", "docx", "html", "csv", "text", "markdown"]
 
 MIB = 1024 * 1024
 
+READABLE_FORMATS = "PDF, Word (DOCX), web pages (HTML), Markdown, plain text and tables (CSV, TSV)"
+"""What can be read, in words for a person."""
+
 
 class Rect(NamedTuple):
     """A rectangle on a displayed page, in points from its top left corner."""

@@ -160,7 +160,7 @@ def test_a_folder_without_documents_is_a_sentence(
 
     assert ask("What?", "--document", tmp_path / "none") == 1
 
-    assert "There is no PDF, Markdown or plain text among the documents." in capsys.readouterr().err
+    assert "There is nothing to read among the documents." in capsys.readouterr().err
 
 
 def test_a_prompt_that_is_too_long_is_tried_shorter(

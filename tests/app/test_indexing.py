@@ -238,7 +238,10 @@ def test_a_folder_without_documents_says_so(qtbot: QtBot, shelf: Shelf, tmp_path
     shelf.indexing.add([tmp_path / "none"])
     qtbot.waitUntil(lambda: bool(shelf.notices))
 
-    assert shelf.notices == ["There is no PDF, Markdown or plain text in there."]
+    assert shelf.notices == [
+        "There is nothing to read in there. Documents can be PDF, Word (DOCX), web pages (HTML), Markdown, plain text and "
+        "tables (CSV, TSV)."
+    ]
 
 
 def test_a_document_deleted_on_disk_stays_searchable_and_is_marked(

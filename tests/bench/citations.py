@@ -206,6 +206,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--first", type=int, default=0, help="the first question of answers, for another sample"
     )
     parser.add_argument("--passages", type=int, default=2, help="how many passages the model is given")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="begin no question of answers after so many"
+    )
     parser.add_argument("--language", default="en", help="of refusals")
     parser.add_argument("--words-only", action="store_true", help="refusals without an embedder")
     parser.add_argument("--embedder", type=Path, help="a sentence encoder's folder (default: the tests')")
@@ -251,6 +254,7 @@ def _with_encoder(options: argparse.Namespace, parts: Sequence[str]) -> dict[str
                 num_questions=options.questions or 200,
                 num_passages=options.passages,
                 first=options.first,
+                max_seconds=options.seconds,
             )
     finally:
         encoder.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
 from retrieval import Encoder, embed_all
@@ -41,8 +42,12 @@ def answer_figures(
     num_passages: int,
     first: int = 0,
     num_threads: int | None = None,
+    max_seconds: float = float("inf"),
 ) -> dict[str, object]:
-    """Ask `num_questions`, evenly spread over the set from the `first`, with the best `num_passages` each."""
+    """Ask `num_questions`, evenly spread over the set from the `first`, with the best `num_passages` each.
+
+    No question is begun after `max_seconds`; "asked" says how many were.
+    """
     content = json.loads(file.read_text(encoding="utf-8"))
     totals = dict.fromkeys(("gold", "cited", "verified", "claiming", "claiming_cited", "cites_gold"), 0)
     with Database.in_memory() as db, EngineClient.in_process() as client:
@@ -59,8 +64,12 @@ def answer_figures(
         asked = asked[first :: max(1, len(asked) // num_questions)][:num_questions]
         search, estimate = Search(db), TokenEstimate()
         client.load(model, options=LoadOptions(context_length=CONTEXT, num_threads=num_threads)).result()
+        started, num_asked = time.monotonic(), 0
         every = [document.id for document in documents.entries()]
         for number, (question, gold, answers) in enumerate(asked, 1):
+            if time.monotonic() - started > max_seconds:
+                break
+            num_asked = number
             vector = encoder.encode([question])[0]
             evidence = gather(
                 db,
@@ -84,6 +93,7 @@ def answer_figures(
             )
             handle.result()
             text = handle.text()
+            # The product cites from all candidates; those that the model was not given cannot be what it read.
             sources = attach(text, prompt.passages, question)
             verified = verified_ranges(text, sources)
             claiming = [c for c in sentence_checks(text, sources) if c.status != "nothing"]
@@ -96,12 +106,12 @@ def answer_figures(
             print(f"\ranswered {number} of {len(asked)}", end="", file=sys.stderr)
     return {
         "model": model.name,
-        "asked": len(asked),
+        "asked": num_asked,
         "passages": num_passages,
-        "contains_gold": round(totals["gold"] / len(asked), 3),
+        "contains_gold": round(totals["gold"] / max(1, num_asked), 3),
         "citation_precision": round(totals["verified"] / max(1, totals["cited"]), 3),
         "citation_recall": round(totals["claiming_cited"] / max(1, totals["claiming"]), 3),
-        "cites_gold": round(totals["cites_gold"] / len(asked), 3),
+        "cites_gold": round(totals["cites_gold"] / max(1, num_asked), 3),
     }
 
 
