@@ -20,7 +20,7 @@ from inglenook.app.theme import COLUMN_WIDTH, Theme
 
 
 class ChatPage(QWidget):
-    """One conversation. `model`, `view`, `composer`, `find`, `edit_bar` and `queue` are there for whoever feeds them.
+    """One conversation. `model`, `view`, `composer`, `find_bar`, `edit_bar` and `queue` are there for whoever feeds them.
 
     Signals: `example_chosen(text)` of the greeting; the other ones are those of `view` and `composer`.
     """
@@ -34,7 +34,7 @@ class ChatPage(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.model = MessageListModel(parent=self)
         self.view = MessageView(self.model, theme)
-        self.find = FindBar(self.model, self.view, theme)
+        self.find_bar = FindBar(self.model, self.view, theme)
         self.composer = Composer(theme)
         self.edit_bar = EditBar(theme)
         self.queue = QueuedMessages(theme)
@@ -53,7 +53,7 @@ class ChatPage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(in_column(self.find, theme))
+        layout.addWidget(in_column(self.find_bar, theme))
         layout.addWidget(self._stack, 1)
         layout.addWidget(self.stage)
         layout.addWidget(in_column(self.queue, theme))

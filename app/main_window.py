@@ -95,7 +95,7 @@ class MainWindow(QMainWindow):
         self.sidebar.models_requested.connect(self.show_models)
         self.sidebar.new_chat_requested.connect(self.actions_by_name["new_chat"].trigger)
         self.models.close_requested.connect(self.show_chat)
-        self.chat.find.closed.connect(self._focus_page)
+        self.chat.find_bar.closed.connect(self._focus_page)
         theme.changed.connect(self._restyle)
         self._restyle()
         self.chat.composer.setFocus()
@@ -267,8 +267,8 @@ class MainWindow(QMainWindow):
             "models": self._toggle_models,
             "search_chats": self._focus_search,
             "find": self._find,
-            "find_next": lambda: self.chat.find.step(1),
-            "find_previous": lambda: self.chat.find.step(-1),
+            "find_next": lambda: self.chat.find_bar.step(1),
+            "find_previous": lambda: self.chat.find_bar.step(-1),
             "show_archive": lambda: self._show_shelf("archive"),
             "show_trash": lambda: self._show_shelf("trash"),
             "rename_chat": self.sidebar.chats.rename_current,
@@ -290,8 +290,8 @@ class MainWindow(QMainWindow):
             "shortcuts": lambda: ShortcutsDialog(theme, self).open(),
             "quit": self.close,
         }
-        others = ("new_chat", "delete_chat", "export_chat", "edit_question", "regenerate")
-        others += ("add_documents", "add_folder")
+        others = ["new_chat", "delete_chat", "export_chat", "edit_question", "regenerate"]
+        others += ["add_documents", "add_folder"]
         return own | {name: lambda name=name: self.action_triggered.emit(name) for name in others}
 
     def _escape(self) -> None:
@@ -299,8 +299,8 @@ class MainWindow(QMainWindow):
         search = self.sidebar.chats.search
         if self.chat.composer.is_streaming and self.page is self.chat:
             self.chat.composer.stop_requested.emit()
-        elif self.chat.find.isVisible():
-            self.chat.find.end()
+        elif self.chat.find_bar.isVisible():
+            self.chat.find_bar.end()
         elif self.chat.edit_bar.isVisible():
             self.chat.edit_bar.cancel_requested.emit()
         elif search.hasFocus() and search.text():
@@ -331,7 +331,7 @@ class MainWindow(QMainWindow):
 
     def _find(self) -> None:
         self.show_chat()
-        self.chat.find.begin()
+        self.chat.find_bar.begin()
 
     def _show_shelf(self, shelf: str) -> None:
         self.sidebar.show()

@@ -59,7 +59,7 @@ class MessageActions(QWidget):
         elif self._place is not None:
             self._place.hide()
         self.setVisible(any(is_shown.values()))
-        if self.isVisibleTo(self.parentWidget()):
+        if any(is_shown.values()):
             self._name_buttons(message)
             self._line.activate()
 

@@ -24,7 +24,7 @@ def page(qtbot: QtBot, theme: Theme) -> ChatPage:
     )
     page.resize(800, 600)
     page.show()
-    page.find.begin()
+    page.find_bar.begin()
     return page
 
 
@@ -34,39 +34,39 @@ def seen(page: ChatPage) -> set[object]:
 
 
 def test_words_are_found_out_of_sight_and_marked(page: ChatPage, qtbot: QtBot) -> None:
-    QTest.keyClicks(page.find.field, "needle")
+    QTest.keyClicks(page.find_bar.field, "needle")
 
-    assert page.find.count.text() == "2 of 2 messages"
+    assert page.find_bar.count.text() == "2 of 2 messages"
     assert 90 in seen(page)
-    QTest.keyClick(page.find.field, Qt.Key.Key_Return)
-    assert page.find.count.text() == "1 of 2 messages"
+    QTest.keyClick(page.find_bar.field, Qt.Key.Key_Return)
+    assert page.find_bar.count.text() == "1 of 2 messages"
     assert 3 in seen(page)
     marked = [w.browser.textCursor().selectedText() for w in page.view.visible_widgets() if w.message_id == 3]
     assert marked == ["Needle"]
 
 
 def test_steps_go_round_and_a_growing_reply_is_looked_through_again(page: ChatPage) -> None:
-    QTest.keyClicks(page.find.field, "needle")
+    QTest.keyClicks(page.find_bar.field, "needle")
     page.model.append(Message(200, "assistant", "One more needle", "streaming"))
 
-    page.find.step(1)
-    assert page.find.count.text() == "3 of 3 messages"
-    page.find.step(1)
-    assert page.find.count.text() == "1 of 3 messages"
-    page.find.step(-1)
+    page.find_bar.step(1)
+    assert page.find_bar.count.text() == "3 of 3 messages"
+    page.find_bar.step(1)
+    assert page.find_bar.count.text() == "1 of 3 messages"
+    page.find_bar.step(-1)
 
-    assert page.find.count.text() == "3 of 3 messages"
+    assert page.find_bar.count.text() == "3 of 3 messages"
 
 
 def test_nothing_found_is_said_and_the_buttons_rest(page: ChatPage) -> None:
-    QTest.keyClicks(page.find.field, "[a-z]+")
+    QTest.keyClicks(page.find_bar.field, "[a-z]+")
 
-    assert page.find.count.text() == "Nothing found"
-    assert not page.find.next_button.isEnabled()
+    assert page.find_bar.count.text() == "Nothing found"
+    assert not page.find_bar.next_button.isEnabled()
 
 
 def test_closing_gives_the_keyboard_back(page: ChatPage, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(page.find.closed):
-        page.find.close_button.click()
+    with qtbot.waitSignal(page.find_bar.closed):
+        page.find_bar.close_button.click()
 
-    assert not page.find.isVisible()
+    assert not page.find_bar.isVisible()
