@@ -159,6 +159,9 @@ class Scheduler:
             if victim.priority <= sequence.priority or any(chunk.sequence is victim for chunk in chunks):
                 return 0
             self._preempt(victim)
+        self.kv.trim(
+            sequence.tables, sequence.num_computed + count
+        )  # a step that was interrupted may have wanted more
         reserved = self.kv.reserve(sequence.tables, sequence.num_computed + count)
         assert reserved, "room() promised these blocks"
         chunks.append(Chunk(sequence, sequence.num_computed, count))

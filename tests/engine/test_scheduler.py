@@ -182,6 +182,18 @@ def test_a_fork_goes_on_from_the_same_tokens():
     assert one.tables.groups[0][1] != other.tables.groups[0][1]
 
 
+def test_blocks_for_an_interrupted_step_are_given_back_when_the_next_one_is_smaller():
+    scheduler = make()
+    scheduler.add(one := sequence(1, 30))
+    scheduler.plan()
+    assert len(one.tables.groups[0]) == 2
+
+    scheduler.limit_step(8)
+    scheduler.plan()
+
+    assert len(one.tables.groups[0]) == 1
+
+
 class SchedulerMachine(RuleBasedStateMachine):
     """Arrivals, steps, drafts, forks and cancellations in any order: no block leaks, nobody starves, budgets hold."""
 
