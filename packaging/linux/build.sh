@@ -68,7 +68,7 @@ fetch() {
     say "CPython and copyright files"
     local packages=(python3.11-minimal libpython3.11-minimal libpython3.11-stdlib)
     packages+=(libqt6core6 libqt6waylandclient6 libicu72 gcc-12-base libsqlcipher0 libyaml-0-2)
-    packages+=(fonts-dejavu-core fonts-droid-fallback)
+    packages+=(fonts-dejavu-core fonts-wqy-microhei)
     local missing=()
     for package in "${packages[@]}"; do
         [[ -n $(compgen -G "$work/debian/${package}_*.deb") ]] || missing+=("$package")
@@ -196,13 +196,13 @@ make_run() {
     rm -rf "$folder"
     cp -al "$work/tree" "$folder"
     mkdir -p "$folder/share/fonts"
-    for package in fonts-dejavu-core fonts-droid-fallback; do
+    for package in fonts-dejavu-core fonts-wqy-microhei; do
         dpkg-deb -x "$work/debian/$package"_*.deb "$work/fonts"
         mkdir -p "$folder/share/licences/$package"
         cp "$work/debian/$package.copyright" "$folder/share/licences/$package/copyright"
     done
     cp "$work"/fonts/usr/share/fonts/truetype/dejavu/DejaVuSans{,-Bold,Mono}.ttf \
-        "$work"/fonts/usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf "$folder/share/fonts/"
+        "$work"/fonts/usr/share/fonts/truetype/wqy/wqy-microhei.ttc "$folder/share/fonts/"
     cp "$here/run/install" "$here/run/uninstall" "$folder/"
     echo "$version" >"$folder/VERSION"
     chmod 755 "$folder/install" "$folder/uninstall"
