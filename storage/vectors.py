@@ -143,18 +143,21 @@ class Vectors:
         query = query / max(float(np.linalg.norm(query)), 1e-12)
         if self._num_stored(int(row[0])) >= BITS_FROM and hasattr(np, "bitwise_count"):
             return self._search_by_signs(int(row[0]), query, limit, allowed)
-        best_ids = np.empty(0, np.int64)
-        best = np.empty(0, np.float32)
+        found_ids: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        found: list[NDArray[np.float32]] = [np.empty(0, np.float32)]
         for block in self._blocks(int(row[0]), int(row[1])):
             ids, scores = block.chunk_ids, (block.rows.astype(np.float32) @ query) * block.scales
             keep = ids > 0 if allowed is None else np.isin(ids, allowed)
-            best_ids = np.concatenate([best_ids, ids[keep]])
-            best = np.concatenate([best, scores[keep]])
-            if len(best) > limit:
-                order = np.lexsort((best_ids, -best))[:limit]
-                best_ids, best = best_ids[order], best[order]
-        order = np.lexsort((best_ids, -best))
-        return [(int(best_ids[i]), float(best[i])) for i in order]
+            found_ids.append(ids[keep])
+            found.append(scores[keep])
+        every_id, every = np.concatenate(found_ids), np.concatenate(found)
+        if len(every) > limit:
+            least = np.partition(every, len(every) - limit)[len(every) - limit]
+            # All that are as good as the last, so that among equals the lower id is taken.
+            near = every >= least
+            every_id, every = every_id[near], every[near]
+        order = np.lexsort((every_id, -every))[:limit]
+        return [(int(every_id[i]), float(every[i])) for i in order]
 
     def _search_by_signs(
         self, embedder_id: int, query: NDArray[np.float32], limit: int, allowed: NDArray[np.int64] | None
