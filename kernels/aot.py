@@ -43,19 +43,24 @@ def check(only: str, architectures: list[int], part: int, parts: int) -> list[st
         for arch in architectures
         if arch >= compilation.oldest
     ]
-    faults = []
+    faults: list[str] = []
+
+    def report(fault: str) -> None:
+        faults.append(fault)
+        print(f"FAULT {fault}", flush=True)
+
     for compilation, arch in jobs[part::parts]:
         try:
             used = tool.compile_for(compilation, arch)
         except Exception as error:  # noqa: BLE001 - the compiler's errors have no common class; each is reported
-            faults.append(f"{compilation.name}, sm_{arch}: {type(error).__name__}: {str(error)[:600]}")
+            report(f"{compilation.name}, sm_{arch}: {type(error).__name__}: {str(error)[:600]}")
             continue
         line = f"{compilation.name}, sm_{arch}: {used.registers} registers, {used.shared_bytes} bytes shared"
         if used.spilled_bytes:
-            faults.append(f"{line}, {used.spilled_bytes} bytes spilled, 0 allowed")
+            report(f"{line}, {used.spilled_bytes} bytes spilled, 0 allowed")
         limit = tool.SHARED_LIMITS[arch]
         if used.shared_bytes > limit:
-            faults.append(f"{line}, {limit} allowed")
+            report(f"{line}, {limit} allowed")
         print(line, flush=True)
     print(f"{len(jobs[part::parts])} compiled", flush=True)
     return faults
@@ -76,9 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(*(c.name for c in compilations()), sep="\n")
         return 0
     if options.part is not None:
-        faults = check(options.only, options.arch, options.part, options.processes)
-        print(*(f"FAULT {fault}" for fault in faults), sep="\n")
-        return 1 if faults else 0
+        return 1 if check(options.only, options.arch, options.part, options.processes) else 0
     started = time.perf_counter()
     with ThreadPoolExecutor(options.processes) as pool:
         results = list(pool.map(lambda part: _in_a_process(options, part), range(options.processes)))

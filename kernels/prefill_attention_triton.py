@@ -129,7 +129,7 @@ def prefill_attention(
     if not tokens or not sequences:
         return
     block = max(16, triton.next_power_of_2(size))
-    m, n, warps, stages = _TILES[block]
+    m, n, warps, stages = _tile(block, k_scales is not None)
     m = max(m, triton.next_power_of_2(heads // kv_heads))
     per_block = m // (heads // kv_heads)
     _prefill_kernel[(tokens // per_block + sequences, kv_heads)](
@@ -140,13 +140,19 @@ def prefill_attention(
     )  # fmt: skip
 
 
+def _tile(block: int, is_quantised: bool) -> tuple[int, int, int, int]:
+    """Rows and positions of a tile, warps, stages; with scales beside it, the full tile would spill."""
+    m, n, warps, stages = _TILES[block]
+    return m, (n // 2 if is_quantised else n), warps, stages
+
+
 def compilations() -> list[Compilation]:
     """Every configuration that is shipped: head sizes, caches, with and without window and soft cap."""
     found = []
     for size, heads, kv_heads in [(64, 9, 3), (96, 32, 32), (128, 32, 8), (256, 8, 4)]:
         block = triton.next_power_of_2(size)
-        m, n, warps, stages = _TILES[block]
         for cache in (BF16, I8, FP8):
+            m, n, warps, stages = _tile(block, cache == I8)
             scales = F32 if cache == I8 else None
             for window, has_softcap in [(0, False), (4096, True)]:
                 found.append(
