@@ -68,7 +68,7 @@ def test_cranfield(db: Database, shared: Path, capsys: pytest.CaptureFixture[str
 
     with capsys.disabled():
         print(f"\nCranfield: nDCG@10 {value:.3f} over {len(questions)} questions, {len(fields)} passages")
-    assert value > 0.38
+    assert value > 0.388
 
 
 def test_npl(db: Database, shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,20 +92,20 @@ def test_npl(db: Database, shared: Path, capsys: pytest.CaptureFixture[str]) -> 
 
     with capsys.disabled():
         print(f"\nNPL: nDCG@10 {value:.3f} over {len(questions)} questions, {len(texts)} passages")
-    assert value > 0.42
+    assert value > 0.431
 
 
 @pytest.mark.parametrize(
     ("language", "floor"),
     [
-        ("en", 0.96),
-        ("de", 0.92),
-        ("es", 0.945),
-        ("ru", 0.93),
-        ("ar", 0.93),
-        ("th", 0.95),
-        ("hi", 0.94),
-        ("zh", 0.95),
+        ("en", 0.964),
+        ("de", 0.957),
+        ("es", 0.956),
+        ("ru", 0.949),
+        ("ar", 0.951),
+        ("th", 0.971),
+        ("hi", 0.956),
+        ("zh", 0.961),
     ],
 )
 def test_xquad(
