@@ -1,6 +1,8 @@
 """The engine's promises on the real SmolLM2 and the native kernels: a reply depends on its request and on nothing else."""
 
+import itertools
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from tiny_gguf import write_tiny_gguf
 
 from inglenook.engine.backend_choice import backend_statuses
 from inglenook.engine.client import EngineClient
+from inglenook.engine.model_runner import ModelRunner
 from inglenook.engine.request import LoadOptions, Request, SamplingParams
 from inglenook.engine.sampler import sample
 
@@ -74,6 +77,41 @@ def test_the_chunk_size_changes_nothing(smollm2, cold, chunk):
         client.load(smollm2, options=options(max_step_tokens=chunk)).result(T)
 
         assert [reply.token_ids for reply in replies(client)] == cold
+
+
+@pytest.mark.parametrize("chunk", [16, 17, 100])
+def test_with_an_int8_cache_neither_chunks_nor_cache_nor_mates_change_anything(smollm2, chunk):
+    with EngineClient.in_process() as client:
+        client.load(smollm2, options=options(kv_dtype="int8")).result(T)
+        whole = [reply.token_ids for reply in replies(client)]
+        others = [client.submit(request(f"Question {i}: {STORY}", temperature=1, seed=i)) for i in range(3)]
+        crowded = [reply.token_ids for reply in replies(client)]
+        for handle in others:
+            handle.result(T)
+        client.load(
+            smollm2, options=options(kv_dtype="int8", max_step_tokens=chunk, speculation=True)
+        ).result(T)
+        chunked = [reply.token_ids for reply in replies(client)]
+
+    assert whole == crowded == chunked
+
+
+def test_steps_that_are_interrupted_change_nothing(client, cold, monkeypatch):
+    """A Stop that comes too late ends a step of the next request, which is then computed again."""
+    run, calls = ModelRunner.run, itertools.count()
+
+    def interrupted(runner, plan):
+        if next(calls) % 3 == 0:
+            runner.cancel()
+        return run(runner, plan)
+
+    monkeypatch.setattr(ModelRunner, "run", interrupted)
+    got = [
+        client.submit(replace(asked, cache_salt="interrupted")).result(T).token_ids
+        for asked in (GREEDY, SEEDED)
+    ]
+
+    assert got == cold
 
 
 def test_one_thread_changes_nothing(smollm2, cold):
