@@ -237,4 +237,4 @@ def _torch_cpu() -> TorchBackend:
     return TorchBackend("torch-cpu", "PyTorch's bfloat16 operations run on every CPU", "bfloat16")
 
 
-TORCH_BACKENDS: dict[str, Callable[[], TorchBackend]] = {"reference": _reference, "torch-cpu": _torch_cpu}
+TORCH_BACKENDS: dict[str, Callable[[], TorchBackend]] = {"torch-cpu": _torch_cpu, "reference": _reference}

@@ -47,6 +47,8 @@ def test_without_native_kernels_auto_takes_torch_and_says_why(models, monkeypatc
 
     assert "no compiler was found" in choose("auto", models[1]).reason
     assert backend_statuses()[0] == backend_choice.BackendStatus("native-cpu", False, "no compiler was found")
+    # `doctor` says of the first usable one that it would be used
+    assert next(s.name for s in backend_statuses() if s.usable) == choose("auto", models[1]).name
     with pytest.raises(UnsupportedModelError, match="no compiler was found"):
         choose("native-cpu", models[1])
 
