@@ -57,7 +57,7 @@ def test_the_list_shows_what_is_here_and_what_can_be_fetched(
 
     out = capsys.readouterr().out
     assert f"In the library, {share / 'inglenook' / 'models'}:" in out
-    assert "4 MB on disk, needs 1024000.4 GB of memory: does not fit in the" in out
+    assert "4 MB on disk, needs 1024000.3 GB of memory: does not fit in the" in out
     assert f"A \\x1b[1mmodel; chat; MIT; at {file}" in out
     assert all(entry.name in out and entry.licence in out for entry in CATALOGUE)
     assert "not an open-source licence" in out
@@ -207,7 +207,7 @@ def test_a_newline_in_a_file_name_cannot_fake_a_line(
 
     out, err = capsys.readouterr()
     assert "\nfake" not in out + err
-    assert out.count(r"a\nfake: line.gguf") == 3
+    assert " ".join(out.split()).count(r"a\nfake: line.gguf") == 3  # a long folder breaks the line elsewhere
 
 
 def test_lines_of_the_list_are_as_wide_as_the_terminal(

@@ -88,14 +88,14 @@ def test_then_steps_are_halved_until_they_fit(client, monkeypatch):
 def test_then_the_context_with_a_sentence_that_reaches_the_request_and_the_client(client, monkeypatch):
     notices = []
     client.on_notice = notices.append
-    failures = iter([True] * 4)  # cache, 64 -> 32 -> 16, context
     client.submit(ask(30, 2)).result(T)
-    runs_out(monkeypatch, when=lambda plan: next(failures, False))
+    tried = runs_out(monkeypatch, when=lambda plan: not notices)
 
     reply = client.submit(ask(60, 400)).result(T)
 
     assert "context is 256 tokens now instead of 512" in reply.finished.notices[0]
     assert [(n.slot, n.context_length) for n in notices] == [("chat", 256)]
+    assert tried[:4] == [30, 30, 30, 16]  # the cache went, then 64 tokens a step became 32, then 16
     assert (reply.finished.finish_reason, len(reply.token_ids)) == ("length", 256 - 60)
     with pytest.raises(ContextLengthError, match="holds 256"):
         client.submit(ask(60, 400)).result(T)

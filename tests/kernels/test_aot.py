@@ -68,7 +68,7 @@ def test_every_kernel_module_is_in_the_list() -> None:
 
     from inglenook.kernels import aot
 
-    names = {compilation.kernel.__module__ for compilation in aot.compilations()}
+    names = {compilation.kernel.fn.__module__ for compilation in aot.compilations()}
     folder = importlib.util.find_spec("inglenook.kernels").submodule_search_locations
     modules = {
         f"inglenook.kernels.{file.removesuffix('.py')}"
