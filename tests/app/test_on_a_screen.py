@@ -46,7 +46,19 @@ def test_the_end_to_end_tests_pass_in_real_windows(display: str) -> None:
     test = Path(__file__).with_name("test_end_to_end.py")
     environment = {**os.environ, "DISPLAY": display, "QT_QPA_PLATFORM": "xcb"}
     environment.pop("WAYLAND_DISPLAY", None)
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "slow", "-p", "no:cacheprovider", str(test)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "slow",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        str(test),
+    ]
 
     done = subprocess.run(
         command, env=environment, cwd=test.parents[2], capture_output=True, text=True, timeout=1_700
