@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from fake_client import FakeClient
 from pytestqt.qtbot import QtBot
+from small_pdf import pdf_file
 
 from inglenook.app.bridge import EngineBridge
 from inglenook.app.dropped_files import Refusal
@@ -41,16 +42,7 @@ def pdf(*pages: bytes) -> bytes:
             b"/Resources << /Font << /F1 3 0 R >> >> >>" % (5 + 2 * i)
         )
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content))
-    out = bytearray(b"%PDF-1.4\n")
-    offsets = []
-    for number, body in enumerate(objects, 1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    start = len(out)
-    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    out += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
-    return bytes(out)
+    return pdf_file(objects)
 
 
 def line(text: str) -> bytes:

@@ -27,6 +27,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from small_pdf import pdf_file
+
 from inglenook.app.ask_documents import AskedDocuments, chosen_sources, source_record
 from inglenook.app.cli import run
 from inglenook.app.terminal import StatusLine
@@ -119,16 +121,7 @@ def write_pdf(path: Path, facts: list[Fact], seed: int = 0) -> Path:
             b"/Resources << /Font << /F1 3 0 R >> >> >>" % (5 + 2 * i)
         )
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(text), text))
-    out = bytearray(b"%PDF-1.4\n")
-    offsets = []
-    for number, body in enumerate(objects, 1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    start = len(out)
-    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    out += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
-    path.write_bytes(out)
+    path.write_bytes(pdf_file(objects))
     return path
 
 

@@ -11,6 +11,8 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+from small_pdf import pdf_file
+
 Box = tuple[float, float, float, float]  # left, top, right, bottom as displayed
 
 WIDTH, HEIGHT = 612.0, 792.0
@@ -127,12 +129,4 @@ def _write(path: Path, bodies: list[bytes], layouts: tuple[Layout, ...]) -> None
             b"/Resources << /Font << /F1 3 0 R >> >> >>" % (WIDTH, HEIGHT, crop, layout.rotate, 5 + 2 * i)
         )
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(body), body))
-    out, offsets = bytearray(b"%PDF-1.4\n"), []
-    for number, content in enumerate(objects, 1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, content)
-    start = len(out)
-    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    out += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
-    path.write_bytes(bytes(out))
+    path.write_bytes(pdf_file(objects))

@@ -24,16 +24,21 @@ def write_pdf(path: Path, *pages: Sequence[str], label_prefix: str = "") -> Path
     )
     objects[0] = b"<< /Type /Catalog %b/Pages 2 0 R >>" % labels
     objects[1] = b"<< /Type /Pages /Kids [%b] /Count %d >>" % (b" ".join(kids), len(kids))
+    path.write_bytes(pdf_file(objects))
+    return path
+
+
+def pdf_file(objects: Sequence[bytes], trailer: bytes = b"/Root 1 0 R") -> bytes:
+    """Put numbered objects, a table of their places and a trailer together."""
     out, offsets = bytearray(b"%PDF-1.7\n"), []
-    for number, content in enumerate(objects, 1):
+    for number, body in enumerate(objects, 1):
         offsets.append(len(out))
-        out += b"%d 0 obj\n%b\nendobj\n" % (number, content)
+        out += b"%d 0 obj\n%b\nendobj\n" % (number, body)
     start = len(out)
     out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    out += b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
-    path.write_bytes(bytes(out))
-    return path
+    out += b"trailer\n<< /Size %d %b >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, trailer, start)
+    return bytes(out)
 
 
 def _escaped(text: str) -> bytes:

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from inglenook.app.application import Application
 from inglenook.app.main_window import MainWindow
 from inglenook.app.message_list_model import Message
+from inglenook.app.model_examiner import Look
 from inglenook.app.paths import UserFolders
 from inglenook.app.theme import Theme
 from inglenook.app.window_join import WindowJoin
@@ -23,13 +24,20 @@ from inglenook.engine.model_library import ModelRecord
 class WindowDesk:
     """A window over the profile in `folder`; close it, and make another one to start the program again."""
 
-    def __init__(self, qtbot: QtBot, theme: Theme, folder: Path, client: FakeClient | None = None) -> None:
+    def __init__(
+        self,
+        qtbot: QtBot,
+        theme: Theme,
+        folder: Path,
+        client: FakeClient | None = None,
+        look: Look | None = None,
+    ) -> None:
         self.qtbot = qtbot
         self.client = client or FakeClient()
         self.folders = UserFolders(folder / "data", folder / "config", folder / "state", folder / "cache")
         self.folders.data.mkdir(parents=True, exist_ok=True)
         self.window = MainWindow(theme)
-        self.application = Application(self.folders, client=self.client)  # type: ignore[arg-type]
+        self.application = Application(self.folders, client=self.client, look=look)  # type: ignore[arg-type]
         self.join = WindowJoin(self.window, self.application)
         self._is_closed = False
         self.window.show()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from small_pdf import pdf_file
 
 from inglenook.storage.parsing.client import ParserClient
 
@@ -107,16 +108,7 @@ def write_pdf(
     if encryption:
         objects.append(encryption)
         trailer += b" /Encrypt %d 0 R" % len(objects)
-    out = bytearray(b"%PDF-1.4\n")
-    offsets = []
-    for number, body in enumerate(objects, 1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    start = len(out)
-    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
-    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    out += b"trailer\n<< /Size %d %s >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, trailer, start)
-    return bytes(out)
+    return pdf_file(objects, trailer)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cited_places import overlap
 from placed_pdf import LAYOUTS, write_placed
+from small_pdf import pdf_file
 
 from inglenook.storage.parsing.client import ParserClient
 from inglenook.storage.parsing.quotes import find_quote
@@ -57,11 +58,4 @@ def _write(path: Path, content: bytes, rotate: int) -> None:
         b"/Resources << /Font << /F1 3 0 R >> >> >>" % rotate,
         b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
     ]
-    out, offsets = bytearray(b"%PDF-1.4\n"), []
-    for number, body in enumerate(objects, 1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    start = len(out)
-    out += b"xref\n0 6\n0000000000 65535 f \n" + b"".join(b"%010d 00000 n \n" % each for each in offsets)
-    out += b"trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % start
-    path.write_bytes(bytes(out))
+    path.write_bytes(pdf_file(objects))
