@@ -14,6 +14,7 @@ from inglenook.app.answering import Answering, ReplyOptions
 from inglenook.app.bridge import CHAT, EngineBridge
 from inglenook.app.embedder import Embedder
 from inglenook.app.indexing import Indexing
+from inglenook.app.model_examiner import Look, ModelExaminer
 from inglenook.app.model_shelf import ModelShelf, ShelfState
 from inglenook.app.page_views import PageViews
 from inglenook.app.paths import UserFolders
@@ -34,9 +35,10 @@ HISTORY_FILE = "history.db"
 
 
 class Application(QObject):
-    """All objects behind the window: `tasks`, `settings`, `bridge`, `models`, `embedder`, `answering`, `indexing`, `pages`.
+    """All objects behind the window: `tasks`, `settings`, `bridge`, `models`, `examiner`, `embedder`, `answering`,
+    `indexing`, `pages`.
 
-    `instance` holds the profile's lock, acquired before this is made; this closes it at the end.
+    `look` is how models are examined, None not at all. `instance` holds the profile's lock, acquired before this is made; this closes it at the end.
 
     Signals:
         opened(str): history and settings stand; a sentence for the user, or "". Lists can be read from now on.
@@ -55,6 +57,7 @@ class Application(QObject):
         instance: SingleInstance | None = None,
         client: EngineClient | None = None,
         make_parser: MakeParser = make_parser,
+        look: Look | None = None,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -67,6 +70,9 @@ class Application(QObject):
         self.settings = AppSettings(self._save_settings, self)
         self.bridge = EngineBridge(client, self)
         self.models = ModelShelf(folders.models, self.tasks, parent=self)
+        self.examiner = ModelExaminer(
+            self.bridge, self.tasks, look, lambda: self.settings.load_options().backend, self
+        )
         self.embedder = Embedder(self.bridge, self)
         self.answering = Answering(self.bridge, self.tasks, self.embedder, self._reply_options, self)
         self.indexing = Indexing(self.tasks, self.embedder, make_parser=make_parser, parent=self)
@@ -100,6 +106,7 @@ class Application(QObject):
         self._is_closed = True
         if self._bell is not None:
             self._bell.setEnabled(False)
+        self.examiner.close()
         self.answering.close()
         self.indexing.close()
         self.pages.close()
@@ -118,6 +125,7 @@ class Application(QObject):
 
     def _take_models(self, state: ShelfState) -> None:
         self.embedder.use(state.preferred_embedder)
+        self.examiner.recall(model.path for model in state.models if not model.is_missing)
         self._load_last_model(state)
 
     def _load_last_model(self, state: ShelfState) -> None:
@@ -131,6 +139,7 @@ class Application(QObject):
                 self.bridge.load(model.path, name=model.name, options=self.settings.load_options())
 
     def _take_fetched(self, model: InstalledModel) -> None:
+        self.examiner.drop(model.path)
         if model.record.kind == "chat" and self.bridge.model_state(CHAT).phase in ("unloaded", "failed"):
             self.use_model(model)
 

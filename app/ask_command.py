@@ -10,12 +10,13 @@ from pathlib import Path
 
 from inglenook.app.errors import AppError, UsageError
 from inglenook.app.paths import given_path, user_folders
-from inglenook.app.terminal import StatusLine, harmless, harmless_json
+from inglenook.app.terminal import StatusLine, harmless, harmless_json, one_line
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import EngineError, error_from_kind
 from inglenook.engine.handle import Handle, Reply
 from inglenook.engine.memory import memory_state
 from inglenook.engine.model_catalogue import STARTER_CHAT
+from inglenook.engine.model_doctor_process import known_report
 from inglenook.engine.model_library import ModelLibrary
 from inglenook.engine.request import (
     Failed,
@@ -27,6 +28,7 @@ from inglenook.engine.request import (
     SamplingParams,
     TokenText,
 )
+from inglenook.storage.parsing.document import READABLE_FORMATS
 
 MAX_QUESTION_BYTES = 16_000_000
 
@@ -55,7 +57,7 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         metavar="FILE",
         default=[],
         type=given_path,
-        help="answer from this PDF, Markdown or text file, or from those in this folder, and say where; repeatable",
+        help=f"answer from this file, or from those in this folder, and say where; repeatable. Can be {READABLE_FORMATS}",
     )
     parser.add_argument(
         "--adapter",
@@ -160,6 +162,7 @@ def _ask(options: argparse.Namespace, request: Request, load_options: LoadOption
     name, path = _find_model(options.model)
     if not _is_unicode(str(path)):
         raise AppError(f"The model's path {path} is not UTF-8 text. Rename it.")
+    _warn_if_unsound(name, path)
     make_client = EngineClient.child if options.home == "child" else EngineClient.in_process
     if options.document:
         # Imported here because a plain question needs neither storage nor parsers.
@@ -250,6 +253,14 @@ def _find_model(given: str | None) -> tuple[str, Path]:
     if model.record.kind != "chat":
         raise AppError(f"{model.name} finds passages in documents; it is not a chat model and cannot answer.")
     return model.name, model.path
+
+
+def _warn_if_unsound(name: str, path: Path) -> None:
+    """Print one line where the doctor found the model red before; nothing is examined here."""
+    report = known_report(path)
+    if report is not None and report.light == "red":
+        fault = next(finding for finding in report.findings if finding.light == "red")
+        print(one_line(f"Warning: {name} was found unsound: {fault.sentence}"), file=sys.stderr)
 
 
 def _is_path(given: str) -> bool:

@@ -133,6 +133,11 @@ class EngineBridge(QObject):
         """Return what stands in a slot now."""
         return self._states.get(slot) or ModelState(slot)
 
+    @property
+    def is_replying(self) -> bool:
+        """Whether a reply is being written, or waits for its model."""
+        return any(not opened.is_embedding for opened in self._open.values())
+
     def load(
         self,
         path: Path,

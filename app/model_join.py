@@ -13,7 +13,7 @@ from inglenook.app.application import Application
 from inglenook.app.banner import BannerLine
 from inglenook.app.bridge import CHAT, EngineState, ModelState
 from inglenook.app.main_window import MainWindow
-from inglenook.app.model_page import CardState, ModelCard, gigabytes
+from inglenook.app.model_card import CardState, ModelCard, gigabytes
 from inglenook.app.model_shelf import ShelfState
 from inglenook.app.rich_text import label
 from inglenook.engine.model_catalogue import STARTER_CHAT, STARTER_EMBEDDER, CatalogueEntry
@@ -29,12 +29,15 @@ class ModelJoin(QObject):
         self._progress: dict[str, tuple[int, int]] = {}
         self._problems: dict[str, str] = {}
         self._is_known = False
+        self._warned = ("", "")  # path and words, so that a line taken away stays so
         page, welcome, models, bridge = window.models, window.welcome, application.models, application.bridge
         page.get_requested.connect(self._get)
         page.cancel_requested.connect(self._cancel)
         page.load_requested.connect(self._load)
         page.unload_requested.connect(lambda: bridge.unload(CHAT))
         page.remove_requested.connect(models.remove)
+        page.examine_requested.connect(self._examine)
+        page.stop_examining_requested.connect(application.examiner.stop)
         page.import_requested.connect(self.choose_file)
         page.close_requested.connect(self._leave_page)
         welcome.get_requested.connect(lambda _name: self._get_starter())
@@ -45,6 +48,7 @@ class ModelJoin(QObject):
         models.progress.connect(self._take_progress)
         models.fetched.connect(self._take_fetched)
         models.failed.connect(self._take_failure)
+        application.examiner.changed.connect(self._take_verdict)
         bridge.model_state_changed.connect(self._take_model)
         bridge.engine_state_changed.connect(self._take_engine)
 
@@ -87,6 +91,42 @@ class ModelJoin(QObject):
         if model is not None:
             self._problems.pop(name, None)
             self._app.use_model(model)
+
+    def _examine(self, name: str) -> None:
+        model = self._app.models.state.get(name)
+        if model is not None:
+            self._app.examiner.examine(model.path)
+
+    def _take_verdict(self, path: str) -> None:
+        """Show a verdict on its card, and an unsound model that is in use across the top too."""
+        self._show()
+        self._warn(self._app.bridge.model_state(CHAT))
+
+    def _warn(self, state: ModelState) -> None:
+        verdict = self._app.examiner.verdict(Path(state.path))
+        is_held = state.phase not in ("unloaded", "failed")
+        if not is_held or verdict.light != "red":
+            self._warned = ("", "")
+            self._window.banner.clear_line("doctor")
+            return
+        if self._warned == (state.path, verdict.words):
+            return
+        self._warned = (state.path, verdict.words)
+        title = self._title(state)
+        line = BannerLine(
+            f"{label(title, 60)} · {verdict.words}",
+            "error",
+            self.tr("See what was found"),
+            lambda: self._show_findings(state.name),
+        )
+        self._window.banner.show_line("doctor", line)
+
+    def _show_findings(self, name: str) -> None:
+        self._window.show_models()
+        self._window.models.card(name).check.open_findings()
+
+    def _title(self, state: ModelState) -> str:
+        return next((card.title for card in self._cards() if card.name == state.name), state.name)
 
     def _leave_page(self) -> None:
         if self._has_chat_model():
@@ -141,6 +181,7 @@ class ModelJoin(QObject):
             if self._window.page is self._window.welcome:
                 self._window.show_chat()
         self._show()
+        self._warn(state)
 
     def _take_engine(self, state: EngineState) -> None:
         banner = self._window.banner
@@ -166,8 +207,7 @@ class ModelJoin(QObject):
             )
             self._window.welcome.set_starter(starter, download_bytes=sum(card.size_bytes for card in parts))
         state = self._app.bridge.model_state(CHAT)
-        title = next((card.title for card in cards if card.name == state.name), state.name)
-        self._window.set_model(self._words(state, title), self._tip(state))
+        self._window.set_model(self._words(state, self._title(state)), self._tip(state))
         self._window.chat.composer.set_unavailable(self._reason(state))
 
     def _cards(self) -> list[ModelCard]:
@@ -215,6 +255,8 @@ class ModelJoin(QObject):
             problem=self._problems.get(model.name, ""),
             is_embedder=record.kind == "embedding",
         )
+        if self._app.examiner.can_examine and not model.is_missing:
+            card = replace(card, verdict=self._app.examiner.verdict(model.path))
         state = self._app.bridge.model_state(CHAT)
         states: dict[str, CardState] = {"ready": "loaded", "loading": "loading", "stopped": "loaded"}
         if state.name == model.name and state.phase in states:

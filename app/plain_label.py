@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
 
 from inglenook.app.rich_text import displayable, label
 
-Look = Literal["text", "muted", "small", "title", "heading", "strong", "error", "pill"]
+Look = Literal["text", "muted", "small", "title", "heading", "strong", "error", "caution", "pill"]
 _LONGEST = 2_000
 
 

@@ -41,6 +41,7 @@ class Colours:
     on_selection: str
     error: str
     error_ground: str
+    caution: str
     tokens: dict[str, str] = field(hash=False)
 
 
@@ -48,6 +49,7 @@ LIGHT = Colours(
     window="#ffffff", panel="#f7f5f2", text="#1f1d1b", muted="#6a655f", border="#dcd7d0", accent="#a4471a",
     on_accent="#ffffff", bubble="#f3eee7", code="#f8f6f3", code_border="#e6e1da", inline_code="#f1ece5",
     hover="#ece7e0", selection="#f0cdb8", on_selection="#1f1d1b", error="#a3231b", error_ground="#fdf0ee",
+    caution="#8a4700",
     tokens={
         "keyword": "#98286b", "string": "#2b6b2c", "comment": "#6a655f", "number": "#8a4700",
         "function": "#1d5aa6", "builtin": "#66459a",
@@ -57,6 +59,7 @@ DARK = Colours(
     window="#1d1b1a", panel="#242120", text="#ebe7e2", muted="#a8a199", border="#3f3a36", accent="#f09a63",
     on_accent="#1d1b1a", bubble="#34302c", code="#262322", code_border="#3a3532", inline_code="#35302d",
     hover="#39342f", selection="#7a4526", on_selection="#ffffff", error="#ff9a8f", error_ground="#3a2422",
+    caution="#f0b477",
     tokens={
         "keyword": "#f191b8", "string": "#9fd391", "comment": "#a8a199", "number": "#f0b477",
         "function": "#8fbcff", "builtin": "#c9adf6",

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QVBoxLa
 
 from inglenook.app.centred_column import centred
 from inglenook.app.icons import icon
-from inglenook.app.model_page import ModelCard, gigabytes
+from inglenook.app.model_card import ModelCard, gigabytes
 from inglenook.app.plain_label import PlainLabel, button
 from inglenook.app.theme import Theme
 

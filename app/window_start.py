@@ -146,9 +146,10 @@ class _Session:
         self._import.check()
         from inglenook.app.application import Application
         from inglenook.app.window_join import WindowJoin
+        from inglenook.engine.model_doctor_process import first_look
 
         try:
-            self._application = Application(self._folders, instance=self._instance)
+            self._application = Application(self._folders, instance=self._instance, look=first_look)
         except AppError as error:
             self._tell(error)
             return

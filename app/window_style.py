@@ -31,6 +31,7 @@ def window_style(theme: Theme) -> str:
     *[look="title"] {{ font-weight: 600; {points(1.75)} }}
     *[look="heading"] {{ font-weight: 600; {points(1.12)} }}
     *[look="error"] {{ color: {c.error}; {points(0.94)} }}
+    *[look="caution"] {{ color: {c.caution}; {points(0.94)} }}
     *[look="pill"] {{
         color: {c.text}; background: {c.hover}; border-radius: {px(9)}px; padding: {px(2)}px {px(9)}px; {points(0.82)}
     }}

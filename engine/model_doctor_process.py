@@ -37,13 +37,14 @@ def first_look(
     path: Path,
     *,
     backend: str = "auto",
+    again: bool = False,
     records: DoctorRecords | None = None,
     on_finding: Callable[[Finding], None] = lambda finding: None,
     cancelled: threading.Event | None = None,
 ) -> DoctorReport:
     """The kept report on the model at `path`, else a new one; blocks up to 20 s and more on a busy computer.
 
-    `on_finding` hears of each finding as it comes, on this thread; setting `cancelled` ends the process.
+    `again` makes a new one in any case. `on_finding` hears of each finding as it comes, on this thread; setting `cancelled` ends the process.
 
     Raises:
         ModelNotFoundError: there is nothing at `path`.
@@ -52,7 +53,7 @@ def first_look(
     records = DoctorRecords(records_folder()) if records is None else records
     if not path.exists():
         raise ModelNotFoundError(f"There is no file or folder {path}.")
-    known = records.report(path)
+    known = None if again else records.report(path)
     if known is not None:
         return known
     command = [sys.executable, "-P", "-m", "inglenook.engine.model_doctor_worker"]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 import pytest
@@ -18,6 +18,8 @@ import pytest
 from inglenook.app import ask_command
 from inglenook.app.cli import run
 from inglenook.engine.handle import Handle
+from inglenook.engine.model_doctor_records import DoctorRecords, records_folder
+from inglenook.engine.model_doctor_report import DoctorReport, Finding
 from inglenook.engine.model_import import ModelFacts
 from inglenook.engine.model_library import ModelLibrary
 from inglenook.engine.request import (
@@ -31,6 +33,7 @@ from inglenook.engine.request import (
     Request,
     TokenText,
 )
+from inglenook.storage.parsing.document import READABLE_FORMATS
 
 
 def finished(reason: FinishReason = "stop") -> Finished:
@@ -114,6 +117,7 @@ def signals() -> Iterator[None]:
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelLibrary:
     """An empty library of a user of this test."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return ModelLibrary(tmp_path / "share" / "inglenook" / "models")
 
 
@@ -131,6 +135,40 @@ def engine(models: ModelLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ask_command.EngineClient, "child", lambda: fake)
     monkeypatch.setattr(ask_command.EngineClient, "in_process", lambda: fake)
     return fake
+
+
+@pytest.mark.parametrize(("light", "num_lines"), [("green", 0), ("amber", 0), ("red", 1)])
+def test_a_model_that_the_doctor_found_red_is_warned_of_in_one_line(
+    engine: FakeEngine,
+    models: ModelLibrary,
+    capsys: pytest.CaptureFixture[str],
+    light: Literal["green", "amber", "red"],
+    num_lines: int,
+) -> None:
+    findings = (Finding("file", "green", "Fine."), Finding("numbers", light, "Layer 3\ngives no numbers."))
+    DoctorRecords(records_folder()).keep(models.get("small").path, DoctorReport("small", findings, 1.0))
+
+    assert run(["ask", "Capital of France?", "--json"]) == 0
+
+    out, err = capsys.readouterr()
+    assert json.loads(out)["text"] == "Paris."
+    assert err.splitlines() == ["Warning: small was found unsound: Layer 3\\ngives no numbers."] * num_lines
+
+
+def test_asking_never_examines_a_model_that_was_not_examined(
+    engine: FakeEngine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ask", "Capital of France?"]) == 0
+
+    assert capsys.readouterr().err == ""
+    assert not records_folder().exists()
+
+
+def test_the_help_names_every_format_that_a_document_can_have(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["ask", "--help"])
+
+    assert READABLE_FORMATS in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_answer_goes_to_stdout_and_nothing_else_does(

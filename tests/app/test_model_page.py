@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from inglenook.app.model_page import ModelCard, ModelPage, gigabytes, model_files
+from inglenook.app.model_card import ModelCard, gigabytes
+from inglenook.app.model_page import ModelPage, model_files
 from inglenook.app.theme import Theme
 
 STARTER = ModelCard(

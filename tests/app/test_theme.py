@@ -15,7 +15,13 @@ def test_text_stands_out_from_every_ground_it_is_used_on(colours: Colours) -> No
     pairs = [(t, g) for t in (c.text, c.muted) for g in (c.window, c.panel, c.code, c.hover)]
     pairs += [(token, c.code) for token in c.tokens.values()]
     pairs += [(c.text, c.bubble), (c.text, c.inline_code), (c.accent, c.window), (c.accent, c.bubble)]
-    pairs += [(c.error, c.error_ground), (c.error, c.window), (c.on_accent, c.accent)]
+    pairs += [
+        (c.error, c.error_ground),
+        (c.error, c.window),
+        (c.caution, c.panel),
+        (c.caution, c.window),
+        (c.on_accent, c.accent),
+    ]
     pairs += [(c.on_selection, c.selection), (c.text, c.error_ground)]
 
     assert {(t, g): round(contrast(t, g), 2) for t, g in pairs if contrast(t, g) < 4.5} == {}
