@@ -69,29 +69,46 @@ def measure_file(
     torch.set_num_threads(threads or default_num_threads())
     with open_model(path) as file:
         chosen = choose_backend(backend, file.spec, file, kv_dtype=kv_dtype, num_threads=threads)
-        return measure(chosen, file.spec, file, rounds=rounds)
+        loaded = _load(chosen, file.spec, file)
+    return _measure_and_close(loaded, rounds)  # the file is unmapped, as it is in the engine
 
 
 def measure(backend: Backend, spec: ModelSpec, source: WeightSource, *, rounds: int = 3) -> Speed:
     """Load a model on a back end, measure it, and close it."""
+    return _measure_and_close(_load(backend, spec, source), rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A model on its back end, and what is known of its source."""
+
+    backend: Backend
+    model: BackendModel
+    load_s: float
+    weight_bytes_a_token: int
+
+
+def _load(backend: Backend, spec: ModelSpec, source: WeightSource) -> _Loaded:
     if spec.context_length < PROMPT_TOKENS:
         raise InvalidRequestError(
             f"measuring needs a context of {PROMPT_TOKENS} tokens, the model has {spec.context_length}."
         )
     start = time.perf_counter()
     model = backend.load(spec, source, lambda done, total: None)
-    load_s = time.perf_counter() - start
+    return _Loaded(backend, model, time.perf_counter() - start, _bytes_a_token(spec, source))
+
+
+def _measure_and_close(loaded: _Loaded, rounds: int) -> Speed:
     try:
         blocks = max(num_blocks_for(PROMPT_TOKENS), SEQUENCES * num_blocks_for(DECODE_TOKENS))
-        model.allocate_kv((blocks,) * len(backend.kv_groups(spec)))
-        return _measure_model(backend, model, source, load_s, rounds)
+        loaded.model.allocate_kv((blocks,) * len(loaded.backend.kv_groups(loaded.model.spec)))
+        return _measure_model(loaded, rounds)
     finally:
-        model.close()
+        loaded.model.close()
 
 
-def _measure_model(
-    backend: Backend, model: BackendModel, source: WeightSource, load_s: float, rounds: int
-) -> Speed:
+def _measure_model(loaded: _Loaded, rounds: int) -> Speed:
+    backend, model = loaded.backend, loaded.model
     step = backend.step_tokens(model.spec)
     prefill = _best(rounds, lambda: _prefill(model, PREFILL_STEP))
     small = _best(rounds, lambda: _prefill(model, step))
@@ -101,14 +118,14 @@ def _measure_model(
     context = CONTEXT_BEFORE_DECODE + DECODE_TOKENS // 2
     groups = [kv.group for kv in model.kv]
     read = sum(g.block_bytes * min(context, g.window or context) / BLOCK_SIZE for g in groups)
-    bandwidth = (_bytes_a_token(model.spec, source) + read) * DECODE_TOKENS / decode / 1e9
+    bandwidth = (loaded.weight_bytes_a_token + read) * DECODE_TOKENS / decode / 1e9
     limit = model.read_bandwidth_gb_s() if isinstance(model, NativeModel) else None
     return Speed(
         backend=f"{backend.name}:{backend.isa}" if hasattr(backend, "isa") else backend.name,
         reason=backend.reason,
         kv_dtype=groups[0].dtype,
         threads=model.num_threads if isinstance(model, NativeModel) else torch.get_num_threads(),
-        load_s=round(load_s, 3),
+        load_s=round(loaded.load_s, 3),
         prefill_tok_s=round(PROMPT_TOKENS / prefill, 1),
         small_step_prefill_tok_s=round(PROMPT_TOKENS / small, 1),
         small_step_tokens=step,
