@@ -18,6 +18,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from inglenook.app import citations
 from inglenook.app.bridge import CHAT, EngineBridge, ModelState
+from inglenook.app.cached_text import CachedText
 from inglenook.app.embedder import Embedder
 from inglenook.app.open_turn import OpenTurn, ReplyOptions, figures_of
 from inglenook.app.prompts import Room, build_prompt, dropped_notice
@@ -87,6 +88,7 @@ class Answering(QObject):
         self._bridge = bridge
         self._tasks = tasks
         self._embedder = embedder
+        self.cached_text = CachedText(bridge)
         self._options = options
         self._turns: dict[int, OpenTurn] = {}
         self._estimates: dict[str, TokenEstimate] = {}
@@ -272,7 +274,7 @@ class Answering(QObject):
             Request(
                 messages=turn.prompt.messages,
                 sampling=turn.options.sampling,
-                owner=f"conversation:{turn.saved.conversation.id}",
+                owner=self.cached_text.owner(turn.saved.conversation.id, turn.document_ids),
                 overflow="drop_oldest",
                 pinned=turn.prompt.pinned,
                 reply_token_ids=turn.prompt.reply_token_ids,

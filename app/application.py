@@ -76,6 +76,7 @@ class Application(QObject):
         self.embedder = Embedder(self.bridge, self)
         self.answering = Answering(self.bridge, self.tasks, self.embedder, self._reply_options, self)
         self.indexing = Indexing(self.tasks, self.embedder, make_parser=make_parser, parent=self)
+        self.indexing.forgotten.connect(self.answering.cached_text.forget_document)
         self.pages = PageViews(self.tasks, make_parser=make_parser, parent=self)
         self.tasks.refused.connect(self.refused)
         self.models.changed.connect(self._take_models)

@@ -11,6 +11,7 @@ passed on. Never imports torch.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Sequence
@@ -184,6 +185,11 @@ class EngineBridge(QObject):
         return self._send(
             lambda on_event: self._client.embed(texts, slot, on_event, purpose=purpose), is_embedding=True
         )
+
+    def forget(self, owner: str) -> None:
+        """Cancel an owner's requests and drop its text from the engine's caches; nothing is started for it."""
+        with contextlib.suppress(EngineStoppedError):
+            self._client.forget(owner)
 
     def cancel(self, request_id: int) -> None:
         """Ask the engine to end a request early; fine if it has ended."""

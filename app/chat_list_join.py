@@ -244,11 +244,14 @@ class ChatListJoin(QObject):
         for made in box.buttons():
             made.setObjectName("plain_button")
 
+        def deleted(_result: object) -> None:
+            self._app.answering.cached_text.forget_conversation(conversation_id)
+            self.refresh()
+
         def answered(pressed: object) -> None:
             if pressed is delete:
                 self._app.tasks.write(
-                    lambda db: ConversationShelf(db).empty_trash(only=[conversation_id]),
-                    lambda _: self.refresh(),
+                    lambda db: ConversationShelf(db).empty_trash(only=[conversation_id]), deleted
                 )
 
         box.buttonClicked.connect(answered)

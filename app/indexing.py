@@ -35,6 +35,7 @@ class Indexing(QObject):
         progress_changed(int, int, int): document id, pages read, pages in all.
         embedding_changed(int, int): passages with a vector, passages in all; equal when nothing is left to do.
         document_embedding_changed(int, int, int): document id, its passages with a vector, its passages in all.
+        forgotten(int): the document of that id is deleted for good.
         refused(Refusal): a file that is not in the list.
         notice(str): one sentence for the line below the list ("Left out: 2 link, not followed.").
     """
@@ -44,6 +45,7 @@ class Indexing(QObject):
     progress_changed = Signal(int, int, int)
     embedding_changed = Signal(int, int)
     document_embedding_changed = Signal(int, int, int)
+    forgotten = Signal(int)
     refused = Signal(object)
     notice = Signal(str)
 
@@ -153,6 +155,7 @@ class Indexing(QObject):
         self._queue.take_out(document_id)
 
         def forgotten(_is_complete: bool) -> None:
+            self.forgotten.emit(document_id)
             if self._documents.pop(document_id, None) is not None:
                 self.documents_changed.emit(self.documents)
 

@@ -117,10 +117,16 @@ class TurnJoin(QObject):
 
     def _save(self, edit: _Edit, text: str) -> None:
         self._finish(edit)
+        conversation_id = self._chats.conversation_id or 0
         self._app.tasks.write(
             lambda db: MessageEdits(db).set_text(edit.message_id, text),
-            lambda _: self._chats.reopen(at=edit.message_id),
+            lambda _: self._changed(conversation_id, at=edit.message_id),
         )
+
+    def _changed(self, conversation_id: int, *, at: int | None = None) -> None:
+        """Show the conversation anew, and have the engine forget what it was before."""
+        self._app.answering.cached_text.forget_conversation(conversation_id)
+        self._chats.reopen(at=at)
 
     def _finish(self, edit: _Edit) -> None:
         self._edit = None
@@ -171,9 +177,10 @@ class TurnJoin(QObject):
 
     def _delete(self, message_id: int) -> None:
         self.end_edit()
+        conversation_id = self._chats.conversation_id or 0
         self._app.tasks.write(
             lambda db: MessageEdits(db).delete_turn(message_id),
-            lambda _: self._chats.reopen(),
+            lambda _: self._changed(conversation_id),
         )
 
     # Messages that wait.
