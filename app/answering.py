@@ -179,6 +179,7 @@ class Answering(QObject):
 
     def _go_on(self, turn: OpenTurn) -> None:
         """Begin with the retrieval once the model stands, or say why it does not."""
+        self._bridge.wake()
         state = self._bridge.model_state(CHAT)
         if state.facts is None and self._bridge.engine_state.can_restart and not turn.has_restarted:
             turn.has_restarted = True

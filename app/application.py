@@ -69,6 +69,7 @@ class Application(QObject):
         self.tasks = Tasks(self)
         self.settings = AppSettings(self._save_settings, self)
         self.bridge = EngineBridge(client, self)
+        self.settings.changed.connect(self._take_setting)
         self.models = ModelShelf(folders.models, self.tasks, parent=self)
         self.examiner = ModelExaminer(
             self.bridge, self.tasks, look, lambda: self.settings.load_options().backend, self
@@ -119,6 +120,7 @@ class Application(QObject):
     def _take_begun(self, begun: tuple[str, Mapping[str, Any]]) -> None:
         notice, stored = begun
         sentence = self.settings.load(stored)
+        self.bridge.unload_when_idle(self.settings.idle_s())
         self._is_opened = True
         self.indexing.start()
         self._load_last_model(self.models.state)
@@ -143,6 +145,10 @@ class Application(QObject):
         self.examiner.drop(model.path)
         if model.record.kind == "chat" and self.bridge.model_state(CHAT).phase in ("unloaded", "failed"):
             self.use_model(model)
+
+    def _take_setting(self, key: str, _value: object) -> None:
+        if key == "model.idle_minutes":
+            self.bridge.unload_when_idle(self.settings.idle_s())
 
     def _save_settings(self, values: Mapping[str, object]) -> None:
         self.tasks.write(lambda db: Settings(db).update(values))

@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from inglenook.app.event_reader import Death, EventReader, Item
+from inglenook.app.event_reader import Asleep, Death, EventReader, Item
 from inglenook.app.tasks import start_thread
 from inglenook.engine.client import EngineClient, OnEvent
 from inglenook.engine.errors import EngineStoppedError
 from inglenook.engine.handle import Handle
+from inglenook.engine.messages import Notice
 from inglenook.engine.request import (
     Embedded,
     Event,
@@ -48,7 +49,7 @@ CHAT, EMBEDDER = "chat", "embedder"
 
 _THREAD_END_MS = 2000
 
-ModelPhase = Literal["unloaded", "loading", "ready", "stopped", "failed"]
+ModelPhase = Literal["unloaded", "loading", "ready", "asleep", "stopped", "failed"]
 EnginePhase = Literal["idle", "running", "restarting", "stopped", "gave_up"]
 
 
@@ -57,6 +58,7 @@ class ModelState:
     """What stands in a slot. `sentence` is for the user where `phase` is "failed" or "stopped".
 
     "loading": `stage`, `done` of `total` bytes (0: unknown). "ready": `facts` is what the engine said of it.
+    "asleep": it was unloaded, since nothing was asked for a while; the next message loads it again.
     "stopped": it stood there until the engine ended; the next message loads it again.
     """
 
@@ -123,6 +125,8 @@ class EngineBridge(QObject):
         self._reader = EventReader(self)
         self._reader.arrived.connect(self._take, Qt.ConnectionType.QueuedConnection)
         self._client.on_death = self._reader.tell_death
+        self._client.on_sleep = self._reader.tell_sleep
+        self._client.on_notice = self._reader.tell_notice
         start_thread(self._reader)
 
     @property
@@ -150,7 +154,11 @@ class EngineBridge(QObject):
         """Load a model into a slot, in place of what is there; `model_state_changed` tells how it goes."""
         self._options[slot] = options
         self._states[slot] = ModelState(slot, "unloaded", name or path.name, str(path))
-        self._start_load(slot)
+        asleep = self._asleep()
+        if asleep:
+            self._load_anew([slot, *asleep])
+        else:
+            self._start_load(slot)
 
     def unload(self, slot: str = CHAT) -> None:
         """Empty a slot. With the last model the engine process ends, and its memory is free."""
@@ -170,11 +178,17 @@ class EngineBridge(QObject):
         if not slots or self._is_closed:
             return
         self._set_engine(EngineState("restarting", self.tr("The engine is being started again.")))
-        # So that the client does not load again by itself what is loaded here with its progress.
-        for slot in slots:
-            self._client.unload(slot)
-        for slot in sorted(slots, key=lambda s: s != CHAT):
-            self._start_load(slot)
+        self._load_anew(slots)
+
+    def unload_when_idle(self, after_s: float | None) -> None:
+        """Have all models unloaded once nothing was asked for so long, None never; the next request wakes them."""
+        self._client.unload_when_idle(after_s)
+
+    def wake(self) -> None:
+        """Load what was unloaded because nothing was asked; fine if nothing was."""
+        asleep = self._asleep()
+        if asleep and not self._is_closed:
+            self._load_anew(asleep)
 
     def submit(self, request: Request) -> int:
         """Ask for a reply and return the request's id. While the model is being loaded, the request waits for it."""
@@ -205,10 +219,20 @@ class EngineBridge(QObject):
             return
         self._is_closed = True
         self._client.close()
-        self._client.on_death = None
+        self._client.on_death = self._client.on_sleep = self._client.on_notice = None
         self._reader.end()
         if not self._reader.wait(_THREAD_END_MS):
             logger.error("the bridge thread did not end")
+
+    def _asleep(self) -> list[str]:
+        return [slot for slot in self._options if self.model_state(slot).phase == "asleep"]
+
+    def _load_anew(self, slots: Sequence[str]) -> None:
+        """Load these slots with their progress, which the client would not tell if it loaded them by itself."""
+        for slot in slots:
+            self._client.unload(slot)
+        for slot in sorted(slots, key=lambda s: s != CHAT):
+            self._start_load(slot)
 
     def _start_load(self, slot: str) -> None:
         self._forget_loads(slot)
@@ -227,6 +251,7 @@ class EngineBridge(QObject):
     def _send(self, send: Callable[[OnEvent], Handle[Any]], *, is_embedding: bool) -> int:
         if self._engine.can_restart:
             self.restart()
+        self.wake()
         request_id = next(self._ids)
         opened = self._open[request_id] = _Open(is_embedding)
         try:
@@ -242,6 +267,10 @@ class EngineBridge(QObject):
                 return
             if isinstance(event, Death):
                 self._take_death(event.reason)
+            elif isinstance(event, Asleep):
+                self._take_sleep()
+            elif isinstance(event, Notice):
+                self._take_notice(event)
             elif id_ in self._loads:
                 self._take_load(id_, event)
             elif id_ in self._open:
@@ -256,6 +285,21 @@ class EngineBridge(QObject):
         self._set_engine(
             EngineState("stopped", self.tr("The engine stopped. {reason}").format(reason=reason))
         )
+
+    def _take_sleep(self) -> None:
+        if self._open or self._loads:
+            return  # something was asked since, for which the client has loaded all again
+        for slot in self._options:
+            state = self.model_state(slot)
+            if state.phase == "ready":
+                self._set_model(replace(state, phase="asleep"))
+        self._set_engine(EngineState())
+
+    def _take_notice(self, notice: Notice) -> None:
+        state = self.model_state(notice.slot)
+        if state.phase == "ready" and state.facts is not None:
+            facts = replace(state.facts, context_length=notice.context_length, notices=(notice.sentence,))
+            self._set_model(replace(state, facts=facts))
 
     def _take_load(self, load_id: int, event: Event) -> None:
         load = self._loads[load_id]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from inglenook.engine.messages import Notice
 from inglenook.engine.request import Event, LoadProgress, TokenText
 
 TEXT_INTERVAL_S = 0.033
@@ -26,7 +27,12 @@ class Death:
     reason: str
 
 
-Item = tuple[int, Event | Death]
+@dataclass(frozen=True, slots=True)
+class Asleep:
+    """The news that all models were unloaded, since nothing was asked for a while."""
+
+
+Item = tuple[int, Event | Death | Asleep | Notice]
 
 
 class EventReader(QThread):
@@ -46,6 +52,14 @@ class EventReader(QThread):
     def tell_death(self, reason: str) -> None:
         """Take the news that the engine ended; any thread."""
         self._queue.put((0, Death(reason)))
+
+    def tell_sleep(self) -> None:
+        """Take the news that all models were unloaded; any thread."""
+        self._queue.put((0, Asleep()))
+
+    def tell_notice(self, notice: Notice) -> None:
+        """Take the news that a slot changed by itself; any thread."""
+        self._queue.put((0, notice))
 
     def end(self) -> None:
         """Ask the thread to end."""

@@ -258,7 +258,12 @@ class ModelJoin(QObject):
         if self._app.examiner.can_examine and not model.is_missing:
             card = replace(card, verdict=self._app.examiner.verdict(model.path))
         state = self._app.bridge.model_state(CHAT)
-        states: dict[str, CardState] = {"ready": "loaded", "loading": "loading", "stopped": "loaded"}
+        states: dict[str, CardState] = {
+            "ready": "loaded",
+            "loading": "loading",
+            "asleep": "asleep",
+            "stopped": "loaded",
+        }
         if state.name == model.name and state.phase in states:
             stage = state.stage
             card = replace(card, state=states[state.phase], stage=stage, done=state.done, total=state.total)
@@ -270,12 +275,16 @@ class ModelJoin(QObject):
             return self.tr("Loading {0}").format(title) + percent
         if state.phase in ("ready", "stopped"):
             return title
+        if state.phase == "asleep":
+            return self.tr("{0} · sleeping").format(title)
         if self._is_known and not self._has_chat_model():
             return self.tr("No model yet")
         return self.tr("No model loaded") if self._is_known else self.tr("Models")
 
     def _tip(self, state: ModelState) -> str:
         facts = state.facts
+        if state.phase == "asleep":
+            return self.tr("Its memory is free meanwhile; the next question loads it again. Models (Ctrl+L)")
         if state.phase != "ready" or facts is None:
             return self.tr("Models (Ctrl+L)")
         return self.tr("{0} tokens of context, {1} in memory; models (Ctrl+L)").format(
@@ -285,7 +294,7 @@ class ModelJoin(QObject):
 
     def _reason(self, state: ModelState) -> str:
         """Say why nothing can be asked now; "" when something can."""
-        if state.phase in ("ready", "loading", "stopped"):
+        if state.phase in ("ready", "loading", "asleep", "stopped"):
             return ""
         if not self._is_known:
             return self.tr("Starting…")

@@ -85,6 +85,9 @@ SETTINGS: tuple[SettingSpec, ...] = (
     SettingSpec("model.name", "", "Model"),
     SettingSpec("model.context_length", 0, "Context", "In tokens; 0 is the model's own", 0, 10_000_000),
     SettingSpec("model.num_threads", 0, "Threads", "0 leaves it to the program", 0, 1024),
+    SettingSpec(
+        "model.idle_minutes", 15, "Unload after", "In minutes without a question; 0 never does", 0, 10_080
+    ),
     SettingSpec("model.backend", "auto", "Back end"),
     SettingSpec("documents.ticked_when_added", True, "Ask about a document as soon as it is added"),
     SettingSpec("window.state", {}),
@@ -166,6 +169,10 @@ class AppSettings(QObject):
             context_length=self.value("model.context_length") or None,
             num_threads=self.value("model.num_threads") or None,
         )
+
+    def idle_s(self) -> float | None:
+        """Return after how many seconds without a question all models are unloaded; None: never."""
+        return 60.0 * self.value("model.idle_minutes") or None
 
     def _take(self, key: str, value: object) -> None:
         if self.value(key) != value:

@@ -81,7 +81,7 @@ class EngineClient:
     command cannot be sent at all, on the caller's before the method returns). It must be quick and must not block:
     a Qt bridge puts the event into its own queue there. `on_death` is told on the same thread, with the reason as a
     sentence, that the engine ended by itself, before the open handles fail with it; `on_notice`, there too, what
-    people should know of a slot that changed by itself.
+    people should know of a slot that changed by itself; `on_sleep`, on the timer's thread, that the models were unloaded.
     """
 
     def __init__(self, make_home: MakeHome) -> None:
@@ -100,6 +100,7 @@ class EngineClient:
         self._closed = False
         self.on_death: Callable[[str], None] | None = None
         self.on_notice: Callable[[Notice], None] | None = None
+        self.on_sleep: Callable[[], None] | None = None
         # Homes hold only a weak reference, so that a forgotten client can be collected and its child ended.
         self._homes: list[Home] = []
         self._finalizer = weakref.finalize(self, _end_homes, self._homes)
@@ -292,11 +293,13 @@ class EngineClient:
             if self._home.ends_when_empty:
                 self._retiring, self._home = self._home, None
                 self._retiring.stop()
-                return
-            for slot in self._slots.keys() - self._asleep:
-                unload = UnloadModel(next(self._ids), slot)
-                self._home.send(unload, encode_command(unload))
-            self._asleep = set(self._slots)
+            else:
+                for slot in self._slots.keys() - self._asleep:
+                    unload = UnloadModel(next(self._ids), slot)
+                    self._home.send(unload, encode_command(unload))
+                self._asleep = set(self._slots)
+        if (on_sleep := self.on_sleep) is not None:
+            on_sleep()
 
     def _on_answer(self, home: Home, id_: int, answer: Answer) -> None:
         if isinstance(answer, Heartbeat):
@@ -314,7 +317,7 @@ class EngineClient:
                 del self._open[id_]
                 if not isinstance(answer, Stats):
                     self._mind_idleness()
-                if home is self._home and home.ends_when_empty and self._is_empty():
+                if home is self._home and home.ends_when_empty and not self._slots and not self._is_busy():
                     self._home, self._retiring = None, home
                     home.stop()
                     if isinstance(answer, Unloaded):
@@ -345,9 +348,6 @@ class EngineClient:
     def _with_reason(self, slot: str, message: str) -> Failed:
         why = self._failed_loads.get(slot)
         return Failed("NotLoadedError", message if why is None else f"{message} The last load failed: {why}")
-
-    def _is_empty(self) -> bool:
-        return not self._slots and not self._is_busy()
 
     def _is_busy(self) -> bool:
         return any(not isinstance(entry.command, GetStats) for entry in self._open.values())

@@ -76,6 +76,7 @@ class FakeClient:
     idle_after_s: float | None = None
     on_death: Callable[[str], None] | None = None
     on_notice: Callable[[Notice], None] | None = None
+    on_sleep: Callable[[], None] | None = None
     is_closed: bool = False
     _ids: Any = field(default_factory=lambda: itertools.count(1))
 
@@ -147,6 +148,11 @@ class FakeClient:
             self.on_death(reason)
         for asked in open_:
             asked.fail("EngineStoppedError", reason)
+
+    def sleep(self) -> None:
+        """Tell that all models were unloaded, since nothing was asked."""
+        if self.on_sleep is not None:
+            self.on_sleep()
 
     def close(self) -> None:
         self.is_closed = True

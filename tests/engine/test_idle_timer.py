@@ -58,6 +58,22 @@ def test_an_idle_engine_unloads_and_the_next_request_loads_what_was_there(client
     assert client.stats(T).values["deaths"] == 0
 
 
+def test_falling_asleep_is_told_once_and_not_for_what_a_person_unloads(client):
+    told = threading.Semaphore(0)
+    client.on_sleep = told.release
+    client.load("chat.gguf").result(T)
+    client.unload_when_idle(0.05)
+
+    assert told.acquire(timeout=T)
+    client.unload_when_idle(None)
+    client.load("chat.gguf").result(T)
+    client.unload().result(T)
+    client.unload_when_idle(0.05)
+    threading.Event().wait(0.2)
+
+    assert not told.acquire(blocking=False)
+
+
 def test_asking_for_numbers_keeps_nothing_awake_and_work_does(client):
     client.load("chat.gguf").result(T)
     busy = ask(client, "endless")
