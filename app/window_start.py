@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from inglenook.app.errors import AppError
 from inglenook.app.paths import UserFolders, ensure, user_folders
+from inglenook.app.screen import screen_fault
 from inglenook.app.single_instance import SingleInstance
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def run_window() -> int:
         AppError: there is no screen, no Qt, or no folder to keep things in.
     """
     started_s = time.perf_counter()
-    _check_screen(os.environ)
+    if fault := screen_fault(os.environ):
+        raise AppError(fault)
     folders = user_folders()
     instance = SingleInstance(folders.data)
     if not instance.acquire():
@@ -196,16 +198,6 @@ def _scale(text: str) -> float:
         return float(text)
     except ValueError:
         return 1.0
-
-
-def _check_screen(environment: Mapping[str, str]) -> None:
-    """Refuse where Qt would end the process for want of a screen."""
-    given = ("QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY")
-    if sys.platform.startswith("linux") and not any(environment.get(name) for name in given):
-        raise AppError(
-            "There is no screen here to open the window on. Start it from a desktop session, or use "
-            "'inglenook ask', 'inglenook models' and 'inglenook doctor' in this terminal."
-        )
 
 
 def _listen_for_signals(window: MainWindow) -> QObject:

@@ -29,7 +29,7 @@ def test_without_a_screen_the_window_is_refused_in_a_sentence(
         monkeypatch.delenv(name, raising=False)
 
     assert run([]) == 1
-    assert "There is no screen here" in capsys.readouterr().err
+    assert "No screen was found" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
