@@ -128,7 +128,9 @@ class CudaBackend:
         if why is not None:
             raise UnsupportedModelError(f"The CUDA back end does not run this model: {why}.")
         device = torch.device(self.device)
-        weights, weight_bytes = load_weights(spec, source, device, self._dtype, progress)
+        weights, weight_bytes = load_weights(
+            spec, source, device, self._dtype, progress, has_int8_cache=self._kv_dtype == "int8"
+        )
         decoder = DeviceDecoder(spec, weights, self._make_operations(spec))
         is_card = device.type == "cuda"
         model = CudaModel(

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 import torch
 
-from inglenook.engine.device_operations import DeviceLinear, DeviceOperations, RopeTables, Rows
+from inglenook.engine.device_operations import (
+    DeviceLinear,
+    DeviceOperations,
+    KeyRangeTensors,
+    RopeTables,
+    Rows,
+)
 from inglenook.engine.kv_cache import KVTensors
 from inglenook.engine.models.spec import ModelSpec
 from inglenook.kernels.packed_weight import PackedWeight
@@ -31,6 +37,7 @@ class DeviceLayer:
     gate_up: DeviceLinear
     down: DeviceLinear
     mlp_post_norm: torch.Tensor | None
+    keys: KeyRangeTensors | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +184,16 @@ class DeviceDecoder:
         elif kv[group].group.window and self.weights.local_rope is not None:
             rope = self.weights.local_rope
         ops.rotate_and_store(
-            qkv, rope, inputs.positions, inputs.slots[group], q, kv[group], index, norms, spec.norm_eps
+            qkv,
+            rope,
+            inputs.positions,
+            inputs.slots[group],
+            q,
+            kv[group],
+            index,
+            norms,
+            spec.norm_eps,
+            layer.keys,
         )
         scale, cap = spec.attention_scale, spec.attention_softcap
         if inputs.decodes:

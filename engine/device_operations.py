@@ -21,6 +21,8 @@ from inglenook.kernels.rotary_embedding import rotary_embedding
 from inglenook.kernels.silu_and_mul import silu_and_mul
 
 RopeTables = tuple[torch.Tensor, torch.Tensor]
+# offset and unit, float32 [H_kv, D], of `key_range.py`
+KeyRangeTensors = tuple[torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,8 +89,9 @@ class DeviceOperations(Protocol):
         index: int,
         norms: tuple[torch.Tensor, torch.Tensor] | None,
         eps: float,
+        keys: KeyRangeTensors | None = None,
     ) -> None:
-        """Rotate queries and keys; store keys and values of layer `index` of a group."""
+        """Rotate queries and keys, fit them to a range; store keys and values of layer `index` of a group."""
 
     def decode_attention(
         self,
@@ -166,6 +169,7 @@ class PlainOperations:
         index: int,
         norms: tuple[torch.Tensor, torch.Tensor] | None,
         eps: float,
+        keys: KeyRangeTensors | None = None,
     ) -> None:
         """Rotate by the formula and store row by row."""
         tokens, heads, size = q_out.shape
@@ -176,6 +180,9 @@ class PlainOperations:
         if tables is not None:
             cos, sin = tables[0][positions], tables[1][positions]
             q, k = rotary_embedding(q, cos, sin), rotary_embedding(k, cos, sin)
+        if keys is not None:
+            q = q * keys[1].repeat_interleave(heads // kv_heads, 0)
+            k = (k - keys[0]) / keys[1]
         q_out.copy_(q)
         kept = slots >= 0
         block, offset = slots[kept] // kv.k.shape[3], slots[kept] % kv.k.shape[3]

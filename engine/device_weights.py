@@ -6,7 +6,8 @@ import torch
 
 from inglenook.engine.backend import Progress, WeightSource
 from inglenook.engine.device_decoder import DeviceLayer, DeviceWeights
-from inglenook.engine.device_operations import DeviceLinear, RopeTables
+from inglenook.engine.device_operations import DeviceLinear, KeyRangeTensors, RopeTables
+from inglenook.engine.key_range import key_range
 from inglenook.engine.models.rope import rope_tables
 from inglenook.engine.models.spec import ModelSpec, RopeSpec
 from inglenook.kernels.dequantize import dequantize
@@ -14,15 +15,24 @@ from inglenook.kernels.packed_weight import PackedWeight, pack_weight, stack_row
 
 
 def load_weights(
-    spec: ModelSpec, source: WeightSource, device: torch.device, dtype: torch.dtype, progress: Progress
+    spec: ModelSpec,
+    source: WeightSource,
+    device: torch.device,
+    dtype: torch.dtype,
+    progress: Progress,
+    *,
+    has_int8_cache: bool = False,
 ) -> tuple[DeviceWeights, int]:
-    """Read all weights of a model; returns them and the bytes that they take.
+    """Read all weights of a model, and the ranges of its keys for an int8 cache; returns the bytes they take too.
 
     Raises:
         ModelFileError: a tensor is missing.
     """
     reader = _Reader(source, device, dtype, progress)
-    layers = tuple(_layer(spec, reader, f"layers.{i}.") for i in range(spec.num_layers))
+    layers = tuple(
+        _layer(spec, reader, f"layers.{i}.", _keys(spec, source, i, device) if has_int8_cache else None)
+        for i in range(spec.num_layers)
+    )
     embedding = reader.matrix("embedding")
     head = DeviceLinear((embedding,) if spec.tied_head else (reader.matrix("head"),))
     weights = DeviceWeights(
@@ -66,7 +76,14 @@ class _Reader:
         self._progress(self._done, self._source.size_bytes)
 
 
-def _layer(spec: ModelSpec, reader: _Reader, prefix: str) -> DeviceLayer:
+def _keys(spec: ModelSpec, source: WeightSource, layer: int, device: torch.device) -> KeyRangeTensors | None:
+    keys = key_range(spec, source, layer)
+    if keys is None:
+        return None
+    return torch.from_numpy(keys.offset).to(device), torch.from_numpy(keys.unit).to(device)
+
+
+def _layer(spec: ModelSpec, reader: _Reader, prefix: str, keys: KeyRangeTensors | None) -> DeviceLayer:
     def norm(name: str, is_there: bool) -> torch.Tensor | None:
         return reader.vector(prefix + name) if is_there else None
 
@@ -86,6 +103,7 @@ def _layer(spec: ModelSpec, reader: _Reader, prefix: str) -> DeviceLayer:
         gate_up=linear("gate", "up", has_bias=spec.mlp_bias),
         down=linear("down", has_bias=spec.mlp_bias),
         mlp_post_norm=norm("mlp_post_norm", spec.post_norms),
+        keys=keys,
     )
 
 

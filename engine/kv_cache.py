@@ -12,7 +12,8 @@ A *slot* is `block * BLOCK_SIZE + offset`; slot -1 means "do not store". Positio
 `p // BLOCK_SIZE` of its block table at offset `p % BLOCK_SIZE`. One (block, head) is a contiguous [BLOCK_SIZE, D]
 tile, which is what both a CPU core and a Triton program read at a time. Block 0 is an ordinary block.
 
-Keys are stored after rotary embedding. int8: scale = absmax / 127 over a token's head, value = round(x / scale).
+Keys are stored after rotary embedding. int8: scale = absmax / 127 over a token's head, value = round(x / scale), where
+a key with a bias is first brought into its range (`key_range.py`).
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ import torch
 
 from inglenook.engine.backend import Progress, StepCancelledError, WeightSource
 from inglenook.engine.errors import InternalEngineError, ModelFileError, UnsupportedModelError
+from inglenook.engine.key_range import KeyRange, key_range
 from inglenook.engine.kv_cache import KVDtype, KVGroup, KVTensors, allocate_kv, kv_groups
 from inglenook.engine.models.rope import rope_frequencies
 from inglenook.engine.models.spec import ModelSpec
@@ -140,7 +141,12 @@ class NativeBackend:
         )
         try:
             _check_rows(self._library, spec, source, weights)
-            model = NativeModel(spec, weights, self._library, self.num_threads, self.kv_groups(spec))
+            ranges: dict[int, KeyRange] = {}
+            for i in range(spec.num_layers if self._kv_dtype == "int8" else 0):
+                found = key_range(spec, source, i)
+                if found is not None:
+                    ranges[i] = found
+            model = NativeModel(spec, weights, self._library, self.num_threads, self.kv_groups(spec), ranges)
         except BaseException:
             weights.close()
             raise
@@ -158,6 +164,7 @@ class NativeModel:
         library: NativeLibrary,
         num_threads: int,
         groups: tuple[KVGroup, ...],
+        key_ranges: dict[int, KeyRange],
     ) -> None:
         self.spec = spec
         self.kv: tuple[KVTensors, ...] = ()
@@ -165,12 +172,13 @@ class NativeModel:
         self.num_threads = num_threads
         self._groups = groups
         self._weights = weights
+        self._key_ranges = key_ranges  # the engine reads them
         ropes = (spec.rope, spec.local_rope or spec.rope)
         self._frequencies = [
             np.ascontiguousarray(rope_frequencies(rope, spec.context_length)) for rope in ropes
         ]
         self._layers = (c.Layer * spec.num_layers)(
-            *(_layer(spec, weights, groups, i) for i in range(spec.num_layers))
+            *(_layer(spec, weights, groups, key_ranges.get(i), i) for i in range(spec.num_layers))
         )
         embedding = weights.matrix("embedding")
         model = c.Model(
@@ -266,7 +274,13 @@ def _reader(source: WeightSource, name: str) -> Callable[[], WeightTensor]:
     return lambda: source.tensor(name)
 
 
-def _layer(spec: ModelSpec, weights: PackedWeights, groups: tuple[KVGroup, ...], index: int) -> c.Layer:
+def _layer(
+    spec: ModelSpec,
+    weights: PackedWeights,
+    groups: tuple[KVGroup, ...],
+    keys: KeyRange | None,
+    index: int,
+) -> c.Layer:
     prefix = f"layers.{index}."
     group = next(g for g in groups if index in g.layers)
     return c.Layer(
@@ -275,6 +289,8 @@ def _layer(spec: ModelSpec, weights: PackedWeights, groups: tuple[KVGroup, ...],
         kv_group=groups.index(group),
         kv_index=group.layers.index(index),
         rope=-1 if index in spec.unrotated_layers else int(bool(group.window)),
+        key_offset=None if keys is None else keys.offset.ctypes.data,
+        key_unit=None if keys is None else keys.unit.ctypes.data,
     )
 
 

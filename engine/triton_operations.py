@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from inglenook.engine.device_operations import DeviceLinear, RopeTables, Rows
+from inglenook.engine.device_operations import DeviceLinear, KeyRangeTensors, RopeTables, Rows
 from inglenook.engine.kv_cache import KVTensors
 from inglenook.engine.models.spec import Activation, ModelSpec
 from inglenook.kernels import (
@@ -108,6 +108,7 @@ class TritonOperations:
         index: int,
         norms: tuple[torch.Tensor, torch.Tensor] | None,
         eps: float,
+        keys: KeyRangeTensors | None = None,
     ) -> None:
         """Rotate and store, one launch."""
         rotary_embedding_triton.rotate_and_store(
@@ -122,6 +123,7 @@ class TritonOperations:
             v_scales=None if kv.v_scale is None else kv.v_scale[index],
             norms=norms,
             eps=eps,
+            keys=keys,
         )
 
     def decode_attention(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint64, c_void_p
 
-INTERFACE_VERSION = 2
+INTERFACE_VERSION = 3
 
 FORMAT_IDS = {
     name: i for i, name in enumerate(("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"))
@@ -45,7 +45,7 @@ LAYER_MATRICES = ("q", "k", "v", "o", "gate", "up", "down")
 
 
 class Layer(ctypes.Structure):
-    """One decoder layer; vectors may be null. `rope` is an index of the model's, -1 for none."""
+    """One decoder layer; vectors may be null, and the last two are for int8 caches. `rope` is an index of the model's, -1 for none."""
 
     _fields_ = [
         *((name, c_void_p) for name in LAYER_VECTORS),
@@ -53,6 +53,8 @@ class Layer(ctypes.Structure):
         ("kv_group", c_int64),
         ("kv_index", c_int64),
         ("rope", c_int64),
+        ("key_offset", c_void_p),
+        ("key_unit", c_void_p),
     ]
 
 

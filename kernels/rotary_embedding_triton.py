@@ -6,7 +6,8 @@ keys and values go into their slot of the paged cache, quantised where it is:
     int8            value = round(x / scale), scale = absmax / 127 of the token's head, kept beside it in float32
     float8_e4m3fn   x itself, held within +-448
 
-Slot -1 stores nothing.
+Keys of a model with a key bias are brought into a range before they are stored as int8, (key - offset) / unit, and
+queries multiplied by the unit, a power of two. Slot -1 stores nothing.
 """
 
 # mypy: disable-error-code="import-untyped,import-not-found,untyped-decorator,no-untyped-def,no-untyped-call,attr-defined"
@@ -38,9 +39,9 @@ def _store(cache, scales, slot, head, x, d, D: tl.constexpr, KV_HEADS: tl.conste
 
 @triton.jit
 def _kernel(
-    qkv, cos, sin, positions, slots, q_weight, k_weight, q_out, k_cache, v_cache, k_scales, v_scales, eps,
+    qkv, cos, sin, positions, slots, q_weight, k_weight, offsets, units, q_out, k_cache, v_cache, k_scales, v_scales, eps,
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, D: tl.constexpr, PAIRS: tl.constexpr, HAS_NORM: tl.constexpr,
-    PAGE: tl.constexpr, BLOCK: tl.constexpr,
+    HAS_RANGE: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     token, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     d = tl.arange(0, BLOCK)
@@ -62,6 +63,13 @@ def _kernel(
             c = tl.load(cos + angle, mask=rotates, other=1.0)
             s = tl.load(sin + angle, mask=rotates, other=0.0)
             x = x * c + tl.where(d < PAIRS, -y, y) * s
+        if HAS_RANGE:
+            kv_head = tl.where(head < HEADS, head // (HEADS // KV_HEADS), head - HEADS)
+            unit = tl.load(units + kv_head * D + d, mask=inside, other=1.0)
+            if head < HEADS:
+                x *= unit
+            else:
+                x = (x - tl.load(offsets + kv_head * D + d, mask=inside, other=0.0)) / unit
         if head < HEADS:
             tl.store(q_out + (token * HEADS + head) * D + d, x.to(q_out.dtype.element_ty), mask=inside)
         elif slot >= 0:
@@ -83,6 +91,7 @@ def rotate_and_store(
     v_scales: torch.Tensor | None = None,
     norms: tuple[torch.Tensor, torch.Tensor] | None = None,
     eps: float = 0.0,
+    keys: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> None:
     """Rotate queries and keys, write the queries, store keys and values.
 
@@ -90,6 +99,7 @@ def rotate_and_store(
     positions, slots: int64 [T].  q_out: [T, H, D].  k_cache, v_cache: [blocks, H_kv, page, D] in float32, float16,
     bfloat16, float8_e4m3fn, or int8 with scales float32 [blocks, H_kv, page].
     norms: weights float32 [D] of the norms of each query and key head, or None.
+    keys: offset and unit of the keys, float32 [H_kv, D] and contiguous, or None.
     """
     tokens, heads, size = q_out.shape
     kv_heads, page = k_cache.shape[1], k_cache.shape[2]
@@ -102,10 +112,12 @@ def rotate_and_store(
     if tokens:
         cos, sin = tables or (None, None)
         q_weight, k_weight = norms or (None, None)
+        offsets, units = keys or (None, None)
         _kernel[(tokens, heads + 2 * kv_heads)](
-            qkv, cos, sin, positions, slots, q_weight, k_weight, q_out, k_cache, v_cache, k_scales, v_scales, eps,
-            HEADS=heads, KV_HEADS=kv_heads, D=size, PAIRS=0 if tables is None else tables[0].shape[1],
-            HAS_NORM=norms is not None, PAGE=page, BLOCK=triton.next_power_of_2(size), num_warps=1,
+            qkv, cos, sin, positions, slots, q_weight, k_weight, offsets, units, q_out, k_cache, v_cache, k_scales,
+            v_scales, eps, HEADS=heads, KV_HEADS=kv_heads, D=size, PAIRS=0 if tables is None else tables[0].shape[1],
+            HAS_NORM=norms is not None, HAS_RANGE=keys is not None, PAGE=page,
+            BLOCK=triton.next_power_of_2(size), num_warps=1,
         )  # fmt: skip
 
 
@@ -114,21 +126,24 @@ def compilations() -> list[Compilation]:
     found = []
     for size, heads, kv_heads in [(64, 9, 3), (96, 32, 32), (128, 32, 8), (256, 8, 4)]:
         for cache in (BF16, I8, FP8):
-            for has_norm in (False, True) if cache == BF16 else (False,):
+            # a norm in bfloat16, a range in int8: what models have
+            for has_more in (False,) if cache == FP8 else (False, True):
                 scales = F32 if cache == I8 else None
-                norm = F32 if has_norm else None
+                norm = F32 if has_more and cache == BF16 else None
+                keys = F32 if has_more and cache == I8 else None
+                name = "" if not has_more else ", norms" if norm else ", range"
                 found.append(
                     Compilation(
-                        f"rotary and store, {size} {cache[1:]}{', norms' * has_norm}",
+                        f"rotary and store, {size} {cache[1:]}{name}",
                         _kernel,
                         {
                             "qkv": BF16, "cos": F32, "sin": F32, "positions": I64, "slots": I64,
-                            "q_weight": norm, "k_weight": norm, "q_out": BF16, "k_cache": cache,
+                            "q_weight": norm, "k_weight": norm, "offsets": keys, "units": keys, "q_out": BF16, "k_cache": cache,
                             "v_cache": cache, "k_scales": scales, "v_scales": scales, "eps": "fp32",
                         },
                         {
                             "HEADS": heads, "KV_HEADS": kv_heads, "D": size, "PAIRS": size // 2,
-                            "HAS_NORM": has_norm, "PAGE": 16, "BLOCK": triton.next_power_of_2(size),
+                            "HAS_NORM": norm is not None, "HAS_RANGE": keys is not None, "PAGE": 16, "BLOCK": triton.next_power_of_2(size),
                         },
                         num_warps=1,
                         oldest=89 if cache == FP8 else 80,

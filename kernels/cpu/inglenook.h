@@ -9,7 +9,7 @@
 #define INGLENOOK_API extern "C" __attribute__((visibility("default")))
 #endif
 
-constexpr int32_t kInterfaceVersion = 2;
+constexpr int32_t kInterfaceVersion = 3;
 
 enum FormatId : int32_t { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K, kFormatCount };
 enum KvDtype : int32_t { kFloat32, kFloat16, kBfloat16, kInt8 };
@@ -44,6 +44,10 @@ struct Layer {
     int64_t kv_group;  // which KvGroup holds this layer, and at which index
     int64_t kv_index;
     int64_t rope;  // which of the model's, -1 for none
+    // [num_kv_heads * head_size] or null, for int8 caches: they hold (key - offset) / unit, and queries are multiplied by
+    // unit, a power of two (engine/key_range.py).
+    const float* key_offset;
+    const float* key_unit;
 };
 
 // Rotation of the first `size` elements of a head; pairs are (i, i + size / 2).

@@ -241,6 +241,7 @@ class Engine {
         }
         const Floats scale = splat(static_cast<float>(model_.attention_scale));
         for (int64_t i = 0; i < queries * size; i += 16) store(q + i, mul(load(q + i), scale));
+        if (kv.dtype == kInt8 && layer.key_unit) fit_keys(layer, q, k, first_head, heads);
         const int64_t slot = kv.slots[t];
         if (slot < 0) return;
         const int64_t block = layer.kv_index * kv.num_blocks + slot / kBlock;
@@ -248,6 +249,23 @@ class Engine {
             const int64_t at = (block * model_.num_kv_heads + first_head + h) * kBlock + slot % kBlock;
             store_head(k + h * size, size, kv.dtype, kv.k, kv.k_scale, at);
             store_head(v + h * size, size, kv.dtype, kv.v, kv.v_scale, at);
+        }
+    }
+
+    // Brings the pairs of keys to one size, and the queries' the other way (engine/key_range.py).
+    void fit_keys(const Layer& layer, float* q, float* k, int64_t first_head, int64_t heads) const {
+        const int64_t size = model_.head_size, queries = heads_per_kv();
+        for (int64_t h = 0; h < heads; ++h) {
+            const float* offset = layer.key_offset + (first_head + h) * size;
+            const float* unit = layer.key_unit + (first_head + h) * size;
+            for (int64_t i = 0; i < size; i += 16) {
+                float* key = k + h * size + i;
+                store(key, div(sub(load(key), load(offset + i)), load(unit + i)));
+                for (int64_t r = 0; r < queries; ++r) {
+                    float* query = q + (h * queries + r) * size + i;
+                    store(query, mul(load(query), load(unit + i)));
+                }
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 """The CUDA back end's control flow on computers without a card: its operations are plain PyTorch here."""
 
+import numpy as np
 import pytest
 import torch
 from random_models import RandomModel, Steps, small_spec
@@ -11,6 +12,7 @@ from inglenook.engine.device_operations import PlainOperations
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.models.spec import ExpertsSpec, ModelSpec, RopeSpec
 from inglenook.engine.torch_backend import TORCH_BACKENDS
+from inglenook.kernels.weight_tensor import WeightTensor
 
 MIXED = {"v": "Q6_K", "down": "Q6_K", "embedding": "Q8_0"}
 
@@ -45,8 +47,22 @@ def load(spec: ModelSpec, source: RandomModel, **options: object) -> CudaModel:
     return backend.load(spec, source, lambda done, total: None)
 
 
-def both(spec: ModelSpec, format_of=lambda name: "Q8_0", **options: object):
-    source = RandomModel(spec, format_of)
+class WithKeyBiases(RandomModel):
+    """The slowest pair of each key head has a bias of `size`."""
+
+    size = 300.0
+
+    def tensor(self, name: str) -> WeightTensor:
+        tensor = super().tensor(name)
+        if not name.endswith("k_bias"):
+            return tensor
+        values = tensor.data.view(np.float32).reshape(self.spec.num_kv_heads, -1).copy()
+        values[:, self.spec.head_size // 2 - 1] = self.size
+        return WeightTensor(tensor.format, tensor.shape, values.reshape(1, -1).view(np.uint8))
+
+
+def both(spec: ModelSpec, format_of=lambda name: "Q8_0", make=RandomModel, **options: object):
+    source = make(spec, format_of)
     ours = load(spec, source, **{"kv_dtype": "float32"} | options)
     reference = TORCH_BACKENDS["reference"]().load(spec, source, lambda done, total: None)
     return ours, reference
@@ -148,6 +164,17 @@ def test_an_int8_cache_costs_little() -> None:
     difference = (ours.forward(batch) - reference.forward(batch)).abs().max()
     assert difference < 0.05
     assert ours.kv[0].k.dtype == torch.int8
+
+
+def test_an_int8_cache_costs_little_where_keys_have_large_biases() -> None:
+    spec = small_spec(qkv_bias=True)
+    ours, reference = both(spec, make=WithKeyBiases, kv_dtype="int8")
+    steps = start((ours, reference), spec, 1)
+
+    batch = steps.batch({0: 40}, wants_all=True)
+
+    difference = (ours.forward(batch) - reference.forward(batch)).abs().max()
+    assert difference < 0.05
 
 
 def test_warming_up_leaves_no_cache_and_can_be_cancelled() -> None:

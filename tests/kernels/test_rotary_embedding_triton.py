@@ -31,6 +31,7 @@ class Step:
         self.v_cache = self.k_cache.clone()
         is_int8 = cache_dtype == torch.int8
         self.scales = [torch.full(shape[:3], 7.0) if is_int8 else None for _ in range(2)]
+        self.keys = None
         self.norms = tuple(torch.randn(size, generator=generator) for _ in range(2)) if has_norm else None
         q, k, self.v = torch.split(
             self.qkv.double().view(tokens, -1, size), [heads, kv_heads, kv_heads], dim=1
@@ -46,7 +47,7 @@ class Step:
     def run(self):
         rotate_and_store(
             self.qkv, self.tables, self.positions, self.slots, self.q_out, self.k_cache, self.v_cache,
-            k_scales=self.scales[0], v_scales=self.scales[1], norms=self.norms, eps=1e-6,
+            k_scales=self.scales[0], v_scales=self.scales[1], norms=self.norms, eps=1e-6, keys=self.keys,
         )  # fmt: skip
 
     def stored(self, cache, scales=None):
@@ -97,6 +98,27 @@ def test_an_int8_cache_is_within_half_a_step_of_every_value() -> None:
         scale = values.abs().amax(-1, keepdim=True) / 127
         assert ((step.stored(cache, scales) - values).abs() <= 0.501 * scale).all()
         assert (step.untouched(cache) == 77).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"heads": 6, "kv_heads": 2, "size": 16, "has_norm": True}])
+def test_keys_are_brought_into_their_range_and_queries_the_other_way(options) -> None:
+    step = Step(torch.float32, torch.int8, **options)
+    generator = torch.Generator().manual_seed(3)
+    heads, size = step.k.shape[1:]
+    offset = torch.randn(heads, size, generator=generator) * 4
+    unit = torch.exp2(torch.randint(-3, 4, (heads, size), generator=generator))
+    step.keys = (offset, unit)
+
+    step.run()
+
+    want = ((step.k - offset) / unit)[step.slots >= 0].double()
+    scale = want.abs().amax(-1, keepdim=True) / 127
+    assert ((step.stored(step.k_cache, step.scales[0]) - want).abs() <= 0.501 * scale).all()
+    queries = step.q * unit.repeat_interleave(step.q.shape[1] // heads, 0)
+    torch.testing.assert_close(step.q_out.double(), queries.double(), rtol=1e-5, atol=1e-5)
+    values = step.v[step.slots >= 0].double()
+    scale = values.abs().amax(-1, keepdim=True) / 127
+    assert ((step.stored(step.v_cache, step.scales[1]) - values).abs() <= 0.501 * scale).all()
 
 
 def test_zeros_in_an_int8_cache_stay_zeros() -> None:
