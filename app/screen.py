@@ -61,7 +61,7 @@ def _connects_to_x(display: str) -> bool:
     library.xcb_connect.restype = ctypes.c_void_p
     connection = ctypes.c_void_p(library.xcb_connect(display.encode(errors="surrogateescape"), None))
     try:
-        return library.xcb_connection_has_error(connection) == 0
+        return bool(library.xcb_connection_has_error(connection) == 0)
     finally:
         library.xcb_disconnect(connection)
 
