@@ -369,13 +369,13 @@ class Answering(QObject):
         candidates = turn.evidence.candidates
         if turn.evidence.is_refusal or not candidates or not ending.text.strip():
             nearest = candidates if turn.evidence.is_refusal else ()
-            self._write_ending(turn, ending, turn.given([citations.as_source(hit) for hit in nearest]))
+            self._write_ending(turn, ending, turn.settle_sources([citations.as_source(hit) for hit in nearest]))
             return
         # Overlap with many passages takes long enough to be felt in the window.
         self._tasks.work(
             "citations",
             lambda _task: citations.attach(ending.text, candidates, turn.saved.question.text),
-            lambda sources: self._write_ending(turn, ending, turn.given(sources)),
+            lambda sources: self._write_ending(turn, ending, turn.settle_sources(sources)),
             lambda _error: self._write_ending(turn, ending, []),
         )
 

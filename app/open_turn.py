@@ -9,6 +9,7 @@ from inglenook.app import citations
 from inglenook.app.prompts import Prompt
 from inglenook.app.retrieval import Evidence
 from inglenook.app.sentence_checks import SentenceChecks
+from inglenook.app.sufficiency import is_question
 from inglenook.app.turns import Ending, Turn, end_turn
 from inglenook.engine.request import Finished, SamplingParams
 from inglenook.storage.database import Database
@@ -16,7 +17,8 @@ from inglenook.storage.messages import Messages
 from inglenook.storage.records import NewSource, ReplyFigures
 
 MAX_NEAREST = 3
-"""How many passages a refusal shows as the nearest."""
+"""How many passages a refusal, or an answer from whole documents, shows as the nearest."""
+UNSUPPORTED = "Nothing in this answer was found in the ticked documents. Check it against their pages."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +66,28 @@ class OpenTurn:
         reply_id, text, token_ids = self.reply_id, "".join(self.pieces), tuple(self.token_ids)
         return lambda db: Messages(db).save_reply(reply_id, text, token_ids)
 
-    def given(self, sources: Sequence[NewSource]) -> list[NewSource]:
-        """Return the cited sources, and of the others those that the model was given, or the nearest where it was not."""
+    def settle_sources(self, sources: Sequence[NewSource]) -> list[NewSource]:
+        """Return the cited sources, and of the others the passages that the model was given.
+
+        Where it was given whole documents, or nothing, the nearest passages stand for them. When the model answered a
+        question and nothing that it said was found in the documents, a notice says so.
+        """
         passages = self.prompt.passages if self.prompt is not None else ()
-        if self.evidence.is_refusal:
+        if self.evidence.is_refusal or (self.evidence.whole and not passages):
             passages = self.evidence.candidates[:MAX_NEAREST]
         ids = {hit.chunk.id for hit in passages}
-        return [source for source in sources if source.is_cited or source.chunk_id in ids]
+        settled = [source for source in sources if source.is_cited or source.chunk_id in ids]
+        is_answer = self.prompt is not None and is_question(self.saved.question.text) and any(self.pieces)
+        if is_answer and self.evidence.candidates and not any(source.is_cited for source in settled):
+            self.notices.append(UNSUPPORTED)
+        return settled
 
     def ender(self, ending: Ending) -> Callable[[Database], None]:
         """Return what attaches the sources and saves the end at once, for the end of the program."""
 
         def end(db: Database) -> None:
             sources = citations.attach(ending.text, self.evidence.candidates, self.saved.question.text)
-            end_turn(db, self.reply_id, ending, self.given(sources))
+            end_turn(db, self.reply_id, ending, self.settle_sources(sources))
 
         return end
 

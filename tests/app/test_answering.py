@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from inglenook.app.answering import Answer, Answering, ReplyOptions, Turn, open_conversation
 from inglenook.app.bridge import EngineBridge
 from inglenook.app.embedder import Embedder
+from inglenook.app.open_turn import UNSUPPORTED
 from inglenook.app.tasks import Tasks
 from inglenook.engine.model_library import InstalledModel, ModelRecord
 from inglenook.engine.request import Request
@@ -314,6 +315,21 @@ def test_a_document_that_is_small_goes_in_whole_and_its_page_is_cited(qtbot: QtB
     assert desk.stages == ["Searching 1 document", "Reading", ""]
 
 
+def test_an_answer_that_rests_on_no_page_still_names_the_nearest_of_a_whole_document(
+    qtbot: QtBot, desk: Desk
+) -> None:
+    document_id = add_document(qtbot, desk, "Page one is empty talk.", "The tower of Zorb is 34 metres high.")
+    desk.client.answers = say("Towers are usually between 120 and 770 metres.")
+
+    desk.answering.ask("How high is the tower of Zorb?", document_ids=[document_id])
+    qtbot.waitUntil(lambda: bool(desk.answers))
+
+    sources = desk.answers[0].sources
+    assert [source.is_cited for source in sources] == [False, False]
+    assert sources[0].place.page_index == 1
+    assert desk.answers[0].notices == (UNSUPPORTED,)
+
+
 def test_a_large_document_is_searched_and_only_passages_go_in(qtbot: QtBot, desk: Desk) -> None:
     filler = "Nothing of interest is said on this page about anything at all. " * 6
     pages = [f"{filler} The tower of Zorb{n} is {n + 100} metres high." for n in range(60)]
@@ -393,7 +409,8 @@ def test_the_ticked_documents_are_kept_with_the_conversation(qtbot: QtBot, desk:
 
     opened = read(qtbot, desk, lambda db: open_conversation(db, desk.answers[0].reply.conversation_id))
     assert opened.document_ids == (document_id,)  # type: ignore[attr-defined]
-    assert list(opened.sources) == []  # type: ignore[attr-defined]
+    sources = opened.sources[desk.answers[0].reply.id]  # type: ignore[attr-defined]
+    assert [source.is_cited for source in sources] == [False]
 
 
 def test_a_conversation_deleted_while_it_is_answered_ends_quietly(qtbot: QtBot, desk: Desk) -> None:
