@@ -75,6 +75,7 @@ def test_pieces_that_come_together_are_one_signal_after_the_first(
     watch = Watch(bridge)
 
     request_id = bridge.submit(ASK)
+    started = time.monotonic()
     client.requests[0].say("a", 1)
     qtbot.waitUntil(lambda: len(watch.texts) == 1)
     for token, letter in enumerate("bcdefgh", 2):
@@ -82,7 +83,8 @@ def test_pieces_that_come_together_are_one_signal_after_the_first(
     qtbot.waitUntil(lambda: len(watch.texts) == 2)
 
     assert watch.texts == [(request_id, "a", (1,)), (request_id, "bcdefgh", (2, 3, 4, 5, 6, 7, 8))]
-    assert watch.times[1] - watch.times[0] >= 0.8 * TEXT_INTERVAL_S
+    # From before the first: a busy machine may tell of that one late.
+    assert watch.times[1] - started >= 0.8 * TEXT_INTERVAL_S
 
 
 def test_the_end_comes_after_all_text_and_once(

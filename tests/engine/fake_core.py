@@ -121,12 +121,13 @@ class FakeCore:
         count = 0
         reason: FinishReason = "stop"
         for text in _SCRIPTS[word](int(number or 0)):
-            self._emit(command.id, TokenText(text, (count,)))
-            count += 1
-            self.progress += 1
+            # Looked at between two pieces only, so that a script that hangs after one hangs whatever comes meanwhile.
             if self._is_cancelled(command.id):
                 reason = "cancelled"
                 break
+            self._emit(command.id, TokenText(text, (count,)))
+            count += 1
+            self.progress += 1
         self._emit(
             command.id,
             Finished(
