@@ -368,8 +368,8 @@ class Answering(QObject):
             self.sentence_checked.emit(turn.reply_id, check)
         candidates = turn.evidence.candidates
         if turn.evidence.is_refusal or not candidates or not ending.text.strip():
-            nearest = candidates if turn.evidence.is_refusal else ()
-            self._write_ending(turn, ending, turn.settle_sources([citations.as_source(hit) for hit in nearest]))
+            nearest = [citations.as_source(hit) for hit in candidates if turn.evidence.is_refusal]
+            self._write_ending(turn, ending, turn.settle_sources(nearest))
             return
         # Overlap with many passages takes long enough to be felt in the window.
         self._tasks.work(
