@@ -158,7 +158,7 @@ def decode_attention(
             raise ValueError(f"{parts} parts need a workspace of {rows * (size + 2)} numbers")
         target, maxima, sums = workspace, workspace[rows * size :], workspace[rows * (size + 1) :]
     block = max(16, triton.next_power_of_2(size))
-    tile, warps, stages = _tile(block, k_scales is not None)
+    tile, warps, stages = _tile(block, k_cache.element_size() == 1)
     _decode_kernel[(sequences, kv_heads, parts)](
         q, target, maxima, sums, k_cache, v_cache, k_scales, v_scales, block_tables, context_lengths,
         block_tables.stride(0), scale, softcap, HEADS=heads, KV_HEADS=kv_heads, D=size, WINDOW=window,
@@ -188,10 +188,10 @@ def _check(
         raise ValueError("block tables must be int32 and contiguous along a row")
 
 
-def _tile(block: int, is_quantised: bool) -> tuple[int, int, int]:
-    """Positions of a tile, warps, stages; the widest heads with scales beside them would spill at the full tile."""
+def _tile(block: int, is_narrow: bool) -> tuple[int, int, int]:
+    """Positions of a tile, warps, stages; the widest heads would spill at the full tile from a cache of bytes."""
     tile, warps, stages = _TILES[block]
-    return (tile // 2 if is_quantised and block == 256 else tile), warps, stages
+    return (tile // 2 if is_narrow and block == 256 else tile), warps, stages
 
 
 def compilations() -> list[Compilation]:
@@ -200,7 +200,7 @@ def compilations() -> list[Compilation]:
     for size, heads, kv_heads in [(64, 9, 3), (96, 32, 32), (128, 32, 8), (256, 8, 4)]:
         block = triton.next_power_of_2(size)
         for cache in (BF16, I8, FP8):
-            tile, warps, stages = _tile(block, cache == I8)
+            tile, warps, stages = _tile(block, cache in (I8, FP8))
             scales = F32 if cache == I8 else None
             for window, has_softcap, parts in [(0, False, 1), (0, False, 16), (4096, True, 16)]:
                 is_split = parts > 1
