@@ -1,3 +1,5 @@
+"""What the menus and keys offer."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""What is imported behind the window, and that the window does not wait for it."""
+
 from __future__ import annotations
 
 import sys

@@ -1,3 +1,5 @@
+"""The program's arguments, and which command gets them."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The name under which the program tells of itself."""
+
 from __future__ import annotations
 
 import shutil

@@ -1,3 +1,5 @@
+"""Writing and sending a message."""
+
 from __future__ import annotations
 
 from pathlib import Path

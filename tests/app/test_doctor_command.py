@@ -1,3 +1,5 @@
+"""What `doctor` prints."""
+
 from __future__ import annotations
 
 import json

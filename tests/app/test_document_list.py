@@ -1,3 +1,5 @@
+"""The list of documents in the side bar."""
+
 from __future__ import annotations
 
 import pytest

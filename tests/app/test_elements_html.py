@@ -1,3 +1,5 @@
+"""A message as HTML or plain text that stands alone."""
+
 from __future__ import annotations
 
 from html.parser import HTMLParser

@@ -1,3 +1,5 @@
+"""Finding in the chat on screen."""
+
 from __future__ import annotations
 
 import pytest

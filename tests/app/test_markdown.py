@@ -1,3 +1,5 @@
+"""From Markdown to the elements that are shown."""
+
 from __future__ import annotations
 
 import time

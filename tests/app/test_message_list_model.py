@@ -1,3 +1,5 @@
+"""The messages of a chat as a list model."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The transcript: which widgets there are, and where it scrolls to."""
+
 from __future__ import annotations
 
 import time

@@ -1,3 +1,5 @@
+"""One message with its buttons and citations."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The model page, as a person uses it."""
+
 from __future__ import annotations
 
 from dataclasses import replace

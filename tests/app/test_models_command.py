@@ -1,3 +1,5 @@
+"""`models list`, `get`, `import` and `remove`."""
+
 from __future__ import annotations
 
 import json

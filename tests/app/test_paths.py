@@ -1,3 +1,5 @@
+"""Where the program keeps things."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The source viewer beside the chat."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""What is written to a terminal."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""The read-only text of a message."""
+
 from __future__ import annotations
 
 import os

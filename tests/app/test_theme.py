@@ -1,3 +1,5 @@
+"""Colours and their contrast."""
+
 from __future__ import annotations
 
 import pytest

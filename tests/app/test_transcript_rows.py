@@ -1,3 +1,5 @@
+"""The rows of the transcript."""
+
 from __future__ import annotations
 
 import random

@@ -1,3 +1,5 @@
+"""Which back end runs a model, and why."""
+
 import pytest
 from tiny_gguf import write_tiny_gguf
 

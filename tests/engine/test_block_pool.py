@@ -1,3 +1,5 @@
+"""Blocks handed out, shared and given back."""
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule

@@ -1,3 +1,5 @@
+"""What is left out of a chat that does not fit."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""What is found out about the computer."""
+
 from __future__ import annotations
 
 import sys

@@ -1,3 +1,5 @@
+"""Messages between two processes, and what is no message."""
+
 from __future__ import annotations
 
 import struct

@@ -1,3 +1,5 @@
+"""Blocks of a sequence over groups, prefixes and copies."""
+
 import pytest
 
 from inglenook.engine.kv_blocks import BlockCopy, KVBlocks

@@ -1,3 +1,5 @@
+"""The layout and size of keys and values."""
+
 import mmap
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""How much memory is free, and what a model needs."""
+
 from __future__ import annotations
 
 from pathlib import Path

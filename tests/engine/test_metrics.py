@@ -1,3 +1,5 @@
+"""What a slot counts, under which names."""
+
 import re
 
 import pytest

@@ -1,3 +1,5 @@
+"""The models of a user: fetched, imported, removed, damaged."""
+
 from __future__ import annotations
 
 import fcntl

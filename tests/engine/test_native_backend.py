@@ -402,6 +402,8 @@ def test_closing_twice_is_fine(folder: Path) -> None:
     model.close()
     model.close()
 
+    assert model.kv == ()
+
 
 def test_what_the_kernels_do_not_know_is_refused_by_name() -> None:
     spec = tiny_spec(activation="gelu", experts=ExpertsSpec(count=4, used=2))

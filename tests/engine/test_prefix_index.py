@@ -1,3 +1,5 @@
+"""Finding blocks by the tokens before them."""
+
 import pytest
 
 from inglenook.engine import prefix_index

@@ -1,3 +1,5 @@
+"""Choosing a token from logits."""
+
 import math
 
 import numpy as np

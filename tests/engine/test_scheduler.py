@@ -1,3 +1,5 @@
+"""Which sequences get how much of a step."""
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 

@@ -1,3 +1,5 @@
+"""The decoder's plain operations beside PyTorch's own."""
+
 import pytest
 import torch
 

@@ -1,3 +1,5 @@
+"""SiLU and GELU with their gate, interpreted, beside the reference."""
+
 import interpreted_triton  # noqa: F401 - first, so that Triton interprets
 import pytest
 import torch

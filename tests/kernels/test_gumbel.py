@@ -1,3 +1,5 @@
+"""Keyed noise."""
+
 import torch
 
 from inglenook.kernels.gumbel import gumbel_noise, mix

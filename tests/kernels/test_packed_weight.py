@@ -1,3 +1,5 @@
+"""Matrices packed for the GPU kernels."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""Packed matrices unpacked in the interpreter."""
+
 import interpreted_triton  # noqa: F401 - first, so that Triton interprets
 import pytest
 import torch

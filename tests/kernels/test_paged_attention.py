@@ -1,3 +1,5 @@
+"""Attention over paged keys and values."""
+
 import itertools
 
 import pytest

@@ -1,3 +1,5 @@
+"""Products with packed weights, interpreted, beside the reference."""
+
 import interpreted_triton  # noqa: F401 - first, so that Triton interprets
 import pytest
 import torch

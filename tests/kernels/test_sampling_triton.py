@@ -1,3 +1,5 @@
+"""Sampling, interpreted, beside the engine's sampler."""
+
 import interpreted_triton  # noqa: F401 - first, so that Triton interprets
 import pytest
 import torch
