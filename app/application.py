@@ -10,15 +10,15 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QSocketNotifier, Signal
 
-from inglenook.app.answering import Answering, ReplyOptions
+from inglenook.app.answers.answering import Answering, ReplyOptions
 from inglenook.app.bridge import CHAT, EngineBridge
-from inglenook.app.embedder import Embedder
-from inglenook.app.indexing import Indexing
-from inglenook.app.model_examiner import Look, ModelExaminer
-from inglenook.app.model_shelf import ModelShelf, ShelfState
-from inglenook.app.page_views import PageViews
+from inglenook.app.documents.embedder import Embedder
+from inglenook.app.documents.indexing import Indexing
+from inglenook.app.documents.page_views import PageViews
+from inglenook.app.documents.reading_queue import MakeParser, make_parser
+from inglenook.app.models.model_examiner import Look, ModelExaminer
+from inglenook.app.models.model_shelf import ModelShelf, ShelfState
 from inglenook.app.paths import UserFolders
-from inglenook.app.reading_queue import MakeParser, make_parser
 from inglenook.app.settings import AppSettings
 from inglenook.app.single_instance import SingleInstance
 from inglenook.app.tasks import Tasks

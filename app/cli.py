@@ -19,18 +19,18 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from inglenook.app.command_name import command_name, with_command
+from inglenook.app.commands.command_name import command_name, with_command
+from inglenook.app.commands.terminal import one_line
 from inglenook.app.errors import AppError, UsageError
-from inglenook.app.terminal import one_line
 from inglenook.engine.errors import ContextLengthError, EngineError, InvalidRequestError
 
 # Each is imported when it is meant: the window and a quick command wait for no other's modules.
 COMMANDS = {
-    "ask": ("inglenook.app.ask_command", "add_ask"),
-    "models": ("inglenook.app.models_command", "add_models"),
-    "documents": ("inglenook.app.documents_command", "add_documents"),
-    "doctor": ("inglenook.app.doctor_command", "add_doctor"),
-    "bench": ("inglenook.app.bench_command", "add_bench"),
+    "ask": ("inglenook.app.commands.ask_command", "add_ask"),
+    "models": ("inglenook.app.commands.models_command", "add_models"),
+    "documents": ("inglenook.app.commands.documents_command", "add_documents"),
+    "doctor": ("inglenook.app.commands.doctor_command", "add_doctor"),
+    "bench": ("inglenook.app.commands.bench_command", "add_bench"),
 }
 
 _FAILED, _USAGE, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 1, 2, 130, 141, 143
@@ -116,7 +116,7 @@ def build_parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentPar
 
 def _open_window(_options: argparse.Namespace) -> int:
     """Without a command, the window."""
-    from inglenook.app.window_start import run_window
+    from inglenook.app.window.window_start import run_window
 
     return run_window()
 

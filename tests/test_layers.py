@@ -46,7 +46,7 @@ NEVER = {
     "multiprocessing",
 }
 # To the clipboard and to paper, not to a view: HTML that elements_html.py escaped.
-MAY_SET_RICH_TEXT = {"app/copied_message.py", "app/export_pdf.py"}
+MAY_SET_RICH_TEXT = {"app/chat/copied_message.py", "app/chat/export_pdf.py"}
 
 
 @cache

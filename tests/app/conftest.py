@@ -16,12 +16,12 @@ import pytest
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
 
-    from inglenook.app.theme import Theme
+    from inglenook.app.window.theme import Theme
 
 
 @pytest.fixture
 def theme(qapp: QApplication) -> Iterator[Theme]:
-    from inglenook.app.theme import Theme
+    from inglenook.app.window.theme import Theme
 
     theme = Theme(qapp, scheme="light")
     yield theme

@@ -10,9 +10,9 @@ import pytest
 from fake_client import Asked, FakeClient
 from pytestqt.qtbot import QtBot
 
-from inglenook.app.answering import Answer, OpenedConversation, open_conversation
+from inglenook.app.answers.answering import Answer, OpenedConversation, open_conversation
+from inglenook.app.answers.citations import shown_citations
 from inglenook.app.application import HISTORY_FILE, Application
-from inglenook.app.citations import shown_citations
 from inglenook.app.paths import UserFolders, user_folders
 from inglenook.app.single_instance import SingleInstance
 from inglenook.engine.client import EngineClient

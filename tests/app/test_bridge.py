@@ -289,7 +289,7 @@ def test_a_flood_of_tokens_leaves_the_event_loop_free(qtbot: QtBot, child: Engin
 
 def test_the_gui_process_never_imports_torch() -> None:
     script = (
-        "import sys, inglenook.app.application, inglenook.app.message_list_model\n"
+        "import sys, inglenook.app.application, inglenook.app.chat.message_list_model\n"
         "assert 'PySide6.QtCore' in sys.modules\n"
         "assert 'torch' not in sys.modules and 'sqlite_utils' not in sys.modules\n"
     )

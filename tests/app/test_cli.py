@@ -151,7 +151,8 @@ def test_the_window_s_start_imports_no_command_and_a_command_no_other() -> None:
     """`sys.modules`, since -X importtime does not see what importlib is asked for."""
     script = (
         "import sys\n"
-        "from inglenook.app import cli, window_start\n"
+        "from inglenook.app import cli\n"
+        "from inglenook.app.window import window_start\n"
         "cli.build_parser(cli._meant(sys.argv[1:]))\n"
         "print(*sys.modules)\n"
     )
@@ -167,4 +168,4 @@ def test_the_window_s_start_imports_no_command_and_a_command_no_other() -> None:
     commands = {module for module, _ in cli.COMMANDS.values()}
     assert "inglenook.app.cli" in window
     assert not window & (commands | {"numpy", "msgspec", "sqlcipher3", "inglenook.storage.database"})
-    assert models & commands == {"inglenook.app.models_command"}
+    assert models & commands == {"inglenook.app.commands.models_command"}

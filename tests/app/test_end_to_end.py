@@ -23,7 +23,7 @@ from pytestqt.qtbot import QtBot
 from small_pdf import write_pdf
 from window_desk import WindowDesk
 
-from inglenook.app.theme import Theme
+from inglenook.app.window.theme import Theme
 from inglenook.engine.client import EngineClient
 from inglenook.engine.model_library import ModelLibrary
 from inglenook.storage.database import Database
@@ -173,7 +173,7 @@ def test_a_chat_a_document_a_restart_and_the_death_of_each_process(
 
 _WINDOW = """
 import sys, time
-from inglenook.app import window_start
+from inglenook.app.window import window_start
 
 class Session(window_start._Session):
     def _fill(self):

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from window_desk import WindowDesk, put_model
 
 from inglenook.app.bridge import EMBEDDER, EngineBridge
-from inglenook.app.theme import Theme
+from inglenook.app.window.theme import Theme
 from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import EngineClient
 from inglenook.engine.messages import Notice

@@ -29,9 +29,9 @@ from pathlib import Path
 
 from small_pdf import pdf_file
 
-from inglenook.app.ask_documents import AskedDocuments, chosen_sources, source_record
 from inglenook.app.cli import run
-from inglenook.app.terminal import StatusLine
+from inglenook.app.commands.ask_documents import AskedDocuments, chosen_sources, source_record
+from inglenook.app.commands.terminal import StatusLine
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cited_answers import answer_figures

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from retrieval import Encoder, embed_all
 
-from inglenook.app.citations import attach, verified_ranges
-from inglenook.app.prompts import Room, build_prompt
-from inglenook.app.retrieval import gather
-from inglenook.app.sentence_checks import sentence_checks
-from inglenook.app.token_estimate import TokenEstimate
+from inglenook.app.answers.citations import attach, verified_ranges
+from inglenook.app.answers.prompts import Room, build_prompt
+from inglenook.app.answers.retrieval import gather
+from inglenook.app.answers.sentence_checks import sentence_checks
+from inglenook.app.answers.token_estimate import TokenEstimate
 from inglenook.engine.client import EngineClient
 from inglenook.engine.request import LoadOptions, Request, SamplingParams
 from inglenook.storage.chunking import TokenOffsets, chunk_page

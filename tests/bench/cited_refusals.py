@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from retrieval import Encoder, embed_all
 
-from inglenook.app.retrieval import gather
+from inglenook.app.answers.retrieval import gather
 from inglenook.storage.chunking import TokenOffsets, chunk_page
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents

@@ -59,10 +59,10 @@ def shoot(models: Path, out: Path, scheme: str, factor: str) -> int:
     from small_pdf import write_pdf
 
     from inglenook.app.application import Application
-    from inglenook.app.main_window import MainWindow
     from inglenook.app.paths import UserFolders
-    from inglenook.app.theme import Theme
-    from inglenook.app.window_join import WindowJoin
+    from inglenook.app.window.main_window import MainWindow
+    from inglenook.app.window.theme import Theme
+    from inglenook.app.window.window_join import WindowJoin
     from inglenook.engine.model_library import ModelLibrary
 
     qt = QApplication([])

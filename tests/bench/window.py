@@ -103,7 +103,7 @@ def one_run(models: Path) -> dict[str, Any]:
 def measure(folder: Path) -> int:
     """The child: open the window, use it, print what was measured."""
     started_ns = int(os.environ["INGLENOOK_BENCH_START_NS"])
-    from inglenook.app import window_start
+    from inglenook.app.window import window_start
 
     class Session(window_start._Session):
         """Goes through the phases once the window has been painted and filled."""
@@ -230,7 +230,7 @@ def _paint_watch(window: Any, painted: Callable[[], None]) -> Any:
     from PySide6.QtCore import QEvent, QObject, QTimer
     from PySide6.QtWidgets import QApplication
 
-    from inglenook.app.text_browser import SafeTextBrowser
+    from inglenook.app.text.text_browser import SafeTextBrowser
 
     class Watch(QObject):
         is_armed = False

@@ -12,12 +12,12 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from inglenook.app.application import Application
-from inglenook.app.main_window import MainWindow
-from inglenook.app.message_list_model import Message
-from inglenook.app.model_examiner import Look
+from inglenook.app.chat.message_list_model import Message
+from inglenook.app.models.model_examiner import Look
 from inglenook.app.paths import UserFolders
-from inglenook.app.theme import Theme
-from inglenook.app.window_join import WindowJoin
+from inglenook.app.window.main_window import MainWindow
+from inglenook.app.window.theme import Theme
+from inglenook.app.window.window_join import WindowJoin
 from inglenook.engine.model_library import ModelRecord
 
 

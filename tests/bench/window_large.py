@@ -29,9 +29,9 @@ def main() -> int:
     """Measure all and print them."""
     from PySide6.QtWidgets import QApplication
 
-    from inglenook.app.chat_page import ChatPage
-    from inglenook.app.theme import Theme
-    from inglenook.app.window_style import window_style
+    from inglenook.app.chat.chat_page import ChatPage
+    from inglenook.app.window.theme import Theme
+    from inglenook.app.window.window_style import window_style
 
     qt = QApplication([])
     theme = Theme(qt, scheme="light")
@@ -54,7 +54,7 @@ def measure_stream(qt: Any, page: Any) -> dict[str, float]:
     import psutil
     from PySide6.QtCore import Qt, QTimer
 
-    from inglenook.app.message_list_model import Message
+    from inglenook.app.chat.message_list_model import Message
 
     ids = count(1)
     page.model.replace(
@@ -99,7 +99,7 @@ def measure_scroll(qt: Any, page: Any) -> float:
     from PySide6.QtCore import QPoint, QPointF, Qt
     from PySide6.QtGui import QWheelEvent
 
-    from inglenook.app.message_list_model import Message
+    from inglenook.app.chat.message_list_model import Message
 
     page.model.replace(
         Message(row + 1, "user" if row % 2 == 0 else "assistant", "Why?" if row % 2 == 0 else TURN)
@@ -139,7 +139,7 @@ def measure_open(qt: Any, page: Any, messages: list[Any]) -> float:
 
 def large_chat() -> list[Any]:
     """A chat of 300,000 tokens."""
-    from inglenook.app.message_list_model import Message
+    from inglenook.app.chat.message_list_model import Message
 
     num = LARGE_CHARS // (len(TURN) + 4)
     return [
@@ -149,7 +149,7 @@ def large_chat() -> list[Any]:
 
 def large_message() -> list[Any]:
     """One message of 300,000 tokens."""
-    from inglenook.app.message_list_model import Message
+    from inglenook.app.chat.message_list_model import Message
 
     return [Message(1, "user", "Why?"), Message(2, "assistant", TURN * (LARGE_CHARS // len(TURN)))]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 PROBE = """
 import sys, time
-from inglenook.app import main_window
+from inglenook.app.window import main_window
 
 class Window(main_window.MainWindow):
     def __init__(self, *arguments, **named):

@@ -1,0 +1,194 @@
+"""Which passage each sentence of a reply rests on, found by overlap and checked in code.
+
+A small model is not asked for tags: after it has answered, each sentence gets the passages that share its words. Among
+several the one wins that holds more of what the sentence claims and of what the question asked about, then the one
+retrieved first. The quote is the stretch of the passage that holds the claims. A citation is verified when every number, name and quotation of its sentence stands in the quotes; the check needs only the reply and
+the stored quotes, so it is made again whenever they are shown. Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from inglenook.app.answers.claims import Ground, claims_of, terms
+from inglenook.storage.chunking import split_sentences
+from inglenook.storage.records import FORGOTTEN, Hit, NewSource, Place, Source
+
+MIN_COVERAGE = 0.5
+"""The share of a sentence's weighted words that a passage must hold to be cited for it."""
+MAX_PASSAGES_PER_SENTENCE = 3
+MAX_SENTENCES = 500
+
+# A claim counts 1; all that a passage can hold of the question counts 2.
+_WEIGHT_OF_QUESTION = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCitation:
+    """A citation for the transcript: `number` counts the places of a reply in the order in which they are cited."""
+
+    number: int
+    source: Source
+    is_verified: bool
+
+
+def attach(reply: str, passages: Sequence[Hit], question: str = "") -> list[NewSource]:
+    """Return the sources of a reply: one for each sentence and passage it rests on, then the passages left over.
+
+    "It weighs 34 kg." is read as an answer to its `question`: a page that has the number but speaks of something
+    else comes after the page that was asked about. `passages` are what the model was given or could have read, best
+    first. What no sentence rests on is kept as a source that is not cited.
+    """
+    grounds = [Ground(hit.chunk.text) for hit in passages]
+    words = [terms(f"{hit.chunk.text} {hit.chunk.context}") for hit in passages]
+    asked = _coverages(terms(question), words)
+    most = max(asked, default=0.0) or 1.0
+    asked = [coverage / most for coverage in asked]
+    cited: list[NewSource] = []
+    used: set[int] = set()
+    for start, end in list(split_sentences(reply, 0, len(reply)))[:MAX_SENTENCES]:
+        for index in _supporting(reply[start:end], grounds, words, asked):
+            used.add(index)
+            cited.append(_citation(passages[index], reply[start:end], (start, end)))
+    rest = [as_source(hit) for index, hit in enumerate(passages) if index not in used]
+    return cited + rest
+
+
+def as_source(hit: Hit) -> NewSource:
+    """Return a whole passage as a source that no sentence rests on."""
+    chunk = hit.chunk
+    return NewSource(
+        document_id=chunk.document_id,
+        version_id=chunk.version_id,
+        chunk_id=chunk.id,
+        document_name=chunk.document_name,
+        place=chunk.place,
+        quote=chunk.text,
+        score=hit.score,
+    )
+
+
+def shown_citations(reply: str, sources: Sequence[Source]) -> list[ShownCitation]:
+    """Return the citations of a reply as they are shown; the same place has one number, and is listed once."""
+    verified = verified_ranges(reply, sources)
+    numbers: dict[tuple[object, ...], int] = {}
+    shown: dict[int, ShownCitation] = {}
+    for source in sources:
+        if not source.is_cited or source.answer_range is None:
+            continue
+        place = source.place
+        key = (source.document_name, source.version_id, place.page_index, place.char_start, place.char_end)
+        number = numbers.setdefault(key, len(numbers) + 1)
+        is_verified = verified.get(source.answer_range, False)
+        if number in shown:
+            shown[number] = replace(shown[number], is_verified=shown[number].is_verified and is_verified)
+        else:
+            shown[number] = ShownCitation(number, source, is_verified)
+    return list(shown.values())
+
+
+def verified_ranges(
+    reply: str, sources: Sequence[Source] | Sequence[NewSource]
+) -> Mapping[tuple[int, int], bool]:
+    """Return for each cited sentence's range whether all it claims stands in the quotes of its citations."""
+    quotes: dict[tuple[int, int], list[str]] = {}
+    for source in sources:
+        if source.is_cited and source.answer_range is not None:
+            quotes.setdefault(source.answer_range, []).append(source.quote)
+    return {
+        (start, end): FORGOTTEN not in texts and is_supported(reply[start:end], "\n".join(texts))
+        for (start, end), texts in quotes.items()
+    }
+
+
+def is_supported(sentence: str, text: str) -> bool:
+    """Return whether every number, name and quotation of a sentence stands in `text`."""
+    return Ground(text).missing(claims_of(sentence)).count == 0
+
+
+def _supporting(
+    sentence: str, grounds: Sequence[Ground], words: Sequence[set[str]], asked: Sequence[float]
+) -> list[int]:
+    """Return the passages that support a sentence: the best, then those that hold what it lacks."""
+    wanted = terms(sentence)
+    if not wanted:
+        return []
+    coverages = [
+        max(len(wanted & w) / len(wanted), weighted)
+        for w, weighted in zip(words, _coverages(wanted, words), strict=True)
+    ]
+    possible = [i for i, coverage in enumerate(coverages) if coverage >= MIN_COVERAGE]
+    missing = claims_of(sentence)
+    chosen: list[int] = []
+    while possible and len(chosen) < MAX_PASSAGES_PER_SENTENCE:
+        held = {i: grounds[i].num_held(missing) for i in possible}
+        best = max(possible, key=lambda i: (held[i] + _WEIGHT_OF_QUESTION * asked[i], coverages[i], -i))
+        if chosen and not held[best]:
+            break
+        chosen.append(best)
+        possible.remove(best)
+        missing = grounds[best].missing(missing)
+        if missing.count == 0:
+            break
+    return chosen
+
+
+def _coverages(wanted: set[str], words: Sequence[set[str]]) -> list[float]:
+    """Return how much of some words each passage holds; a word that many hold says little about which it is."""
+    weights = {term: 1.0 / (1 + sum(term in w for w in words)) for term in wanted}
+    total = sum(weights.values())
+    return [sum(weights[term] for term in wanted & w) / total if total else 0.0 for w in words]
+
+
+def _citation(hit: Hit, sentence: str, answer_range: tuple[int, int]) -> NewSource:
+    text = hit.chunk.text
+    start, end = _window(sentence, text)
+    return replace(
+        as_source(hit),
+        place=narrowed(hit.chunk.place, text, start, end),
+        quote=text[start:end],
+        is_cited=True,
+        answer_range=answer_range,
+    )
+
+
+def _window(sentence: str, text: str) -> tuple[int, int]:
+    """Return the shortest run of the passage's sentences around the best one that holds all the passage can hold."""
+    parts = list(split_sentences(text, 0, len(text)))
+    if len(parts) < 2:
+        return parts[0] if parts else (0, len(text))
+    wanted, claims = terms(sentence), claims_of(sentence)
+    scores = [
+        (Ground(text[a:b]).num_held(claims), len(wanted & terms(text[a:b])), -i)
+        for i, (a, b) in enumerate(parts)
+    ]
+    first = last = -max(scores)[2]
+    goal = Ground(text).num_held(claims)
+    while Ground(text[parts[first][0] : parts[last][1]]).num_held(claims) < goal:
+        before = scores[first - 1] if first else None
+        after = scores[last + 1] if last + 1 < len(parts) else None
+        if after is None or (before is not None and before[:2] > after[:2]):
+            first -= 1
+        else:
+            last += 1
+    return parts[first][0], parts[last][1]
+
+
+def narrowed(place: Place, text: str, start: int, end: int) -> Place:
+    """Return the place of `text[start:end]` inside the passage `text` that stands at `place`.
+
+    Rectangles are kept line by line where there is one for each line of the passage, else all of them.
+    """
+    first, last = text.count("\n", 0, start), text.count("\n", 0, end)
+    rectangles = place.rectangles
+    if len(rectangles) == text.count("\n") + 1:
+        rectangles = rectangles[first : last + 1]
+    return replace(
+        place,
+        char_start=place.char_start + start,
+        char_end=place.char_start + end,
+        first_line=None if place.first_line is None else place.first_line + first,
+        last_line=None if place.first_line is None else place.first_line + last,
+        rectangles=rectangles,
+    )

@@ -1,0 +1,103 @@
+"""`OpenTurn`: one turn between its question and its end, as answering.py carries it along. GUI thread only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from inglenook.app.answers import citations
+from inglenook.app.answers.prompts import Prompt
+from inglenook.app.answers.retrieval import Evidence
+from inglenook.app.answers.sentence_checks import SentenceChecks
+from inglenook.app.answers.sufficiency import is_question
+from inglenook.app.answers.turns import Ending, Turn, end_turn
+from inglenook.engine.request import Finished, SamplingParams
+from inglenook.storage.database import Database
+from inglenook.storage.messages import Messages
+from inglenook.storage.records import NewSource, ReplyFigures
+
+MAX_NEAREST = 3
+"""How many passages a refusal, or an answer from whole documents, shows as the nearest."""
+UNSUPPORTED = "Nothing in this answer was found in the ticked documents. Check it against their pages."
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyOptions:
+    """How replies are written: sampling, and what the model is told before every conversation ("" for nothing)."""
+
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    system: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class OpenTurn:
+    """A turn that goes on: what it was asked with, what has come of it, and how far it is."""
+
+    saved: Turn
+    document_ids: tuple[int, ...]
+    options: ReplyOptions
+    may_refuse: bool = True
+    evidence: Evidence = field(default_factory=Evidence)
+    checks: SentenceChecks | None = None
+    prompt: Prompt | None = None
+    request_id: int | None = None
+    num_attempts: int = 0
+    pieces: list[str] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    is_saved: bool = True
+    is_waiting: bool = False
+    has_restarted: bool = False
+    is_stopping: bool = False
+    is_ending: bool = False
+    is_ended: bool = False
+
+    @property
+    def reply_id(self) -> int:
+        """The id of the reply's message."""
+        return self.saved.reply.id
+
+    def ending(self, finish_reason: str, error: str = "") -> Ending:
+        """Return the reply as it is now, ended for this reason."""
+        return Ending("".join(self.pieces), tuple(self.token_ids), finish_reason, error)
+
+    def saver(self) -> Callable[[Database], None]:
+        """Return what saves the text as it is now."""
+        reply_id, text, token_ids = self.reply_id, "".join(self.pieces), tuple(self.token_ids)
+        return lambda db: Messages(db).save_reply(reply_id, text, token_ids)
+
+    def settle_sources(self, sources: Sequence[NewSource]) -> list[NewSource]:
+        """Return the cited sources, and of the others the passages that the model was given.
+
+        Where it was given whole documents, or nothing, the nearest passages stand for them. When the model answered a
+        question and nothing that it said was found in the documents, a notice says so.
+        """
+        passages = self.prompt.passages if self.prompt is not None else ()
+        if self.evidence.is_refusal or (self.evidence.whole and not passages):
+            passages = self.evidence.candidates[:MAX_NEAREST]
+        ids = {hit.chunk.id for hit in passages}
+        settled = [source for source in sources if source.is_cited or source.chunk_id in ids]
+        is_answer = self.prompt is not None and is_question(self.saved.question.text) and any(self.pieces)
+        if is_answer and self.evidence.candidates and not any(source.is_cited for source in settled):
+            self.notices.append(UNSUPPORTED)
+        return settled
+
+    def ender(self, ending: Ending) -> Callable[[Database], None]:
+        """Return what attaches the sources and saves the end at once, for the end of the program."""
+
+        def end(db: Database) -> None:
+            sources = citations.attach(ending.text, self.evidence.candidates, self.saved.question.text)
+            end_turn(db, self.reply_id, ending, self.settle_sources(sources))
+
+        return end
+
+
+def figures_of(event: Finished) -> ReplyFigures:
+    """Return what is kept of the engine's last event."""
+    return ReplyFigures(
+        prompt_tokens=event.prompt_tokens,
+        cached_tokens=event.cached_tokens,
+        ttft_s=event.ttft_s,
+        tpot_s=event.tpot_s,
+        seed=event.seed,
+    )

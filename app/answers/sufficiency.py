@@ -1,0 +1,122 @@
+"""Whether the passages found can hold the answer, decided without the model, which would rather invent one.
+
+A passage speaks for a question by two figures: how near its meaning is (the cosine of its embedding) and how much of
+the question its best sentence says, each word weighted by how rare it is among all passages. Their sum, of the best
+passage, is compared with one bar. The bar was set on XQuAD with all-MiniLM-L6-v2 (tests/bench/citations.py refusals);
+a long question says more than any one sentence of an answer, so it is given something for its length. Without an
+embedder whose cosines are known the passage's own words stand in for the cosine; in languages other than English,
+whose endings hide words, only what is found next to nothing of counts as missing.
+
+Requests that are no questions ("write a letter about it") are never refused. Pure but for the counts asked of search.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from inglenook.app.answers.prompts import place_text
+from inglenook.storage.content_words import content_words, stems_of
+from inglenook.storage.languages import needs_trigrams
+from inglenook.storage.records import Hit
+from inglenook.storage.rescoring import best_sentence
+from inglenook.storage.segmentation import tokens, trigrams
+
+MAX_LOOKED_AT = 12
+BAR = 0.835
+WORDS_ONLY_BAR = 0.74
+FOREIGN_BAR = 0.35
+# Pairs of characters are often not the words of the passage even where it says the same.
+PAIRS_BAR = 0.15
+
+_FOR_EACH_WORD = 0.03
+_USUAL_WORDS = 6
+_MOST_WORDS = 20
+_QUESTION_MARK = re.compile(r"[?？؟;]\s*\W*$")
+_QUESTION_WORD = re.compile(
+    r"^\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could)\b",
+    re.I,
+)
+# Cosines of these are spread as the bar expects; others may lie all between .7 and .9.
+_KNOWN_COSINES = re.compile(r"minilm", re.I)
+
+CountWith = Callable[[str], int]
+"""From a word to how many passages have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sufficiency:
+    """The figure of the best passage and the bar it was held to."""
+
+    figure: float
+    bar: float
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the passages may hold the answer."""
+        return self.figure >= self.bar
+
+
+def is_question(text: str) -> bool:
+    """Return whether a request asks for something that a passage either says or does not."""
+    return bool(_QUESTION_MARK.search(text) or _QUESTION_WORD.match(text))
+
+
+def sufficiency(
+    question: str, hits: Sequence[Hit], *, num_passages: int, count_with: CountWith, embedder: str = ""
+) -> Sufficiency:
+    """Judge the best hits for a question; `num_passages` are all that there are, `embedder` made the cosines if any."""
+    is_foreign = not question.isascii() or needs_trigrams(question)
+    words = _pieces(question) if is_foreign else stems_of(question)
+    if not words:
+        return Sufficiency(1.0, 0.0)
+    weights = {
+        word: math.log(1 + num_passages / (1 + count_with(example))) for word, example in words.items()
+    }
+    has_cosines = _KNOWN_COSINES.search(embedder) is not None and not is_foreign
+    figure = max(
+        (_figure(hit, weights, has_cosines, is_foreign) for hit in hits[:MAX_LOOKED_AT]), default=0.0
+    )
+    if is_foreign:
+        is_in_pairs = 2 * sum(len(word) < 3 for word in words) > len(words)
+        return Sufficiency(figure, PAIRS_BAR if is_in_pairs else FOREIGN_BAR)
+    figure += _FOR_EACH_WORD * (min(len(words), _MOST_WORDS) - _USUAL_WORDS)
+    return Sufficiency(figure, BAR if has_cosines else WORDS_ONLY_BAR)
+
+
+def refusal(hits: Sequence[Hit], names: Sequence[str]) -> str:
+    """Say that the answer was not found: what was searched, and where the nearest passages stand.
+
+    It does not say that the documents lack the answer, which a search cannot know.
+    """
+    searched = f"“{names[0]}”" if len(names) == 1 else f"{len(names)} documents"
+    places = list(
+        dict.fromkeys(
+            f"{hit.chunk.document_name}, {place_text(hit.chunk.place, hit.chunk.num_pages)}"
+            for hit in hits[:3]
+        )
+    )
+    nearest = f" The nearest passages are on {'; '.join(places)}." if places else ""
+    return (
+        f"I did not find the answer in the passages that a search of {searched} gave, so I will not guess.{nearest} "
+        "Ask in the words of the document, or have this answered anew to see what the model makes of these passages."
+    )
+
+
+def _figure(hit: Hit, weights: dict[str, float], has_cosines: bool, is_foreign: bool) -> float:
+    if is_foreign:
+        total = sum(weights.values())
+        held = weights.keys() & _pieces(hit.chunk.text).keys()
+        return sum(weights[word] for word in held) / total
+    sentence = best_sentence(hit.chunk.text, weights)
+    if has_cosines and hit.cosine is not None:
+        return hit.cosine + sentence
+    total = sum(weights.values())
+    return sum(weights[word] for word in weights.keys() & content_words(hit.chunk.text)) / total + sentence
+
+
+def _pieces(text: str) -> dict[str, str]:
+    """Return trigrams of words, and words too short for one, each with itself."""
+    return {piece: piece for piece in (*trigrams(text), *(token for token in tokens(text) if len(token) < 3))}

@@ -1,0 +1,353 @@
+"""Joins chats: the list, the transcript and the composer with the history and the answering of turns.
+
+The shown conversation is one; others may be answered meanwhile, and what arrives for them is kept so that opening one
+shows all of it. GUI thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+
+from inglenook.app.answers.answering import Answer, OpenedConversation, Turn, open_conversation
+from inglenook.app.answers.citations import ShownCitation, shown_citations
+from inglenook.app.application import Application
+from inglenook.app.chat.chat_list_join import ChatListJoin
+from inglenook.app.chat.message_list_model import Citation, Message, State
+from inglenook.app.chat.turn_join import TurnJoin
+from inglenook.app.window.banner import BannerLine
+from inglenook.app.window.main_window import MainWindow
+from inglenook.storage import records
+from inglenook.storage.database import Database
+from inglenook.storage.records import Source
+
+_MOST_LISTED = 2_000
+
+
+class ChatJoin(QObject):
+    """Shows and changes conversations.
+
+    `ticked` says which documents the next question is about. Signals: `source_requested(ShownCitation)` when a citation
+    was clicked; `documents_chosen(ids)` when a conversation with ticks of its own was opened.
+    """
+
+    source_requested = Signal(object)
+    documents_chosen = Signal(object)
+
+    def __init__(self, window: MainWindow, application: Application, ticked: Callable[[], list[int]]) -> None:
+        super().__init__(window)
+        self._window, self._app, self._ticked = window, application, ticked
+        self._conversation_id: int | None = None
+        self._wanted: int | None = None
+        self._texts: dict[int, str] = {}
+        self._conversation_of: dict[int, int] = {}
+        self._stages: dict[int, str] = {}
+        self.unread: set[int] = set()
+        self._citations: dict[int, list[ShownCitation]] = {}
+        self._last_question = ""
+        self._shown_at: int | None = None
+        self.turns = TurnJoin(window, application, self)
+        self.list = ChatListJoin(window, application, self)
+        chat = window.chat
+        chat.composer.send_requested.connect(self._send)
+        chat.composer.stop_requested.connect(self.stop)
+        chat.composer.recall_requested.connect(lambda: chat.composer.set_text(self._last_question))
+        chat.example_chosen.connect(self._ask_example)
+        chat.view.citation_activated.connect(self._open_citation)
+        chat.view.retry_requested.connect(self.regenerate)
+        answering = application.answering
+        answering.turn_started.connect(self._take_turn)
+        answering.stage_changed.connect(self._take_stage)
+        answering.reply_text.connect(self._take_text)
+        answering.reply_stopping.connect(self._take_stopping)
+        answering.reply_ended.connect(self._take_end)
+        answering.turn_refused.connect(self._take_refusal)
+        answering.notice.connect(lambda _reply, sentence: self._tell(sentence))
+
+    @property
+    def conversation_id(self) -> int | None:
+        """The conversation on screen; None for a new chat."""
+        return self._conversation_id
+
+    def start(self) -> None:
+        """List the conversations and show the one that was last on screen."""
+        self.list.start()
+        last = self._app.settings.value("window.conversation")
+        if last:
+            self.open(last, is_asked_for=False)
+
+    @property
+    def busy(self) -> set[int]:
+        """The conversations in which a reply is being written."""
+        return set(self._conversation_of.values())
+
+    def refresh(self) -> None:
+        """Read the list anew."""
+        self.list.refresh()
+
+    def new(self) -> None:
+        """Begin a new chat; it is saved with its first question."""
+        self._wanted = None
+        self._show(None, "", [], {})
+        self._window.show_chat()
+
+    def open(self, conversation_id: int, *, is_asked_for: bool = True, at: int | None = None) -> None:
+        """Read a conversation and show it, from the message `at` on or at its end."""
+        self._shown_at = at
+        self._wanted = conversation_id
+
+        def opened(conversation: OpenedConversation) -> None:
+            if self._wanted == conversation_id and not conversation.conversation.trashed_at_ms:
+                self._take_opened(conversation, is_asked_for=is_asked_for)
+
+        def failed(error: Exception) -> None:
+            if is_asked_for:
+                self._tell(str(error), is_error=True)
+            self.refresh()
+
+        self._app.tasks.read(partial(_opened, conversation_id), opened, failed)
+
+    @property
+    def title(self) -> str:
+        """The title of the conversation on screen; "" for a new chat."""
+        return self.list.title_of(self._conversation_id)
+
+    def reopen(self, *, at: int | None = None) -> None:
+        """Read the shown conversation anew, for instance after a document was forgotten; `at` is the message to go to."""
+        if self._conversation_id is not None:
+            self.open(self._conversation_id, is_asked_for=False, at=at)
+
+    def _send(self, text: str) -> None:
+        if not self.turns.take(text):
+            self.ask(text)
+
+    def ask(self, text: str, *, conversation_id: int | None = None) -> None:
+        """Ask at the end of the shown conversation, or of another one about the documents that were ticked there."""
+        if conversation_id not in (None, self._conversation_id):
+            self._app.tasks.read(
+                partial(_opened, conversation_id),
+                lambda opened: self._app.answering.ask(
+                    text, conversation_id=conversation_id, document_ids=opened.document_ids
+                ),
+            )
+            return
+        self._begin(text)
+        self._app.answering.ask(text, conversation_id=self._conversation_id, document_ids=self._ticked())
+
+    def ask_in_place_of(self, question_id: int, text: str) -> None:
+        """Ask another question in place of one; the old one stays as a version."""
+        self._begin(text)
+        self._app.answering.edit(question_id, text, document_ids=self._ticked())
+
+    def _begin(self, text: str) -> None:
+        self._last_question = text
+        self._window.banner.clear_line("notice")
+        self._window.banner.clear_line("turn")
+        # Until the turn is saved nothing else is sent.
+        self._window.chat.composer.set_streaming(True)
+
+    def stop(self) -> None:
+        """Stop the reply of the shown conversation."""
+        if self._conversation_id is not None:
+            self.stop_in(self._conversation_id)
+
+    def regenerate_last(self) -> None:
+        """Answer the last question once more."""
+        messages = self._window.chat.model.messages
+        if messages and messages[-1].role == "assistant" and not self._window.chat.composer.is_streaming:
+            self.regenerate(messages[-1].id)
+
+    def stop_in(self, conversation_id: int) -> None:
+        """Stop the reply that is being written in a conversation, if there is one."""
+        reply_id = self._app.answering.active_reply(conversation_id)
+        if reply_id is not None:
+            self._app.answering.stop(reply_id)
+
+    def _ask_example(self, text: str) -> None:
+        composer = self._window.chat.composer
+        composer.set_text(text)
+        composer.setFocus()
+
+    def regenerate(self, reply_id: object) -> None:
+        """Answer the question of a reply once more; the reply stays as a version."""
+        if isinstance(reply_id, int) and not self._window.chat.composer.is_streaming:
+            self.turns.end_edit()
+            self._window.chat.composer.set_streaming(True)
+            self._app.answering.regenerate(reply_id, document_ids=self._ticked())
+
+    # What answering tells.
+
+    def _take_turn(self, turn: Turn) -> None:
+        reply, model = turn.reply, self._window.chat.model
+        conversation_id = turn.conversation.id
+        self._texts[reply.id] = ""
+        self._conversation_of[reply.id] = conversation_id
+        is_shown = conversation_id == self._conversation_id
+        if turn.is_new_conversation and self._conversation_id is None:
+            is_shown = True
+            self._conversation_id = self._wanted = conversation_id
+            self._remember(conversation_id)
+            self._window.set_title(turn.conversation.title)
+            self.turns.adopt_queue(conversation_id)
+        if is_shown:
+            known = {message.id for message in model.messages}
+            if turn.question.id in known:
+                model.remove_from(model.row_of(turn.question.id) + 1)
+            else:
+                # An edited question stands in place of the one before, and of all that followed that.
+                parent = turn.question.parent_id
+                model.remove_from(model.row_of(parent) + 1 if parent in known and parent is not None else 0)
+                model.append(self._message(turn.question, ()))
+            model.append(self._message(reply, ()))
+            self._show_activity()
+        self._window.sidebar.chats.set_current(self._conversation_id or 0)
+        self.refresh()
+
+    def _take_stage(self, reply_id: int, sentence: str) -> None:
+        self._stages[reply_id] = sentence
+        self._show_activity()
+
+    def _take_text(self, reply_id: int, text: str) -> None:
+        self._texts[reply_id] = self._texts.get(reply_id, "") + text
+        self._update(reply_id, text=self._texts[reply_id])
+
+    def _take_stopping(self, reply_id: int) -> None:
+        self._update(reply_id, state="stopped")
+        self._stages.pop(reply_id, None)
+        self._show_activity()
+
+    def _take_end(self, answer: Answer) -> None:
+        reply = answer.reply
+        self._texts.pop(reply.id, None)
+        self._stages.pop(reply.id, None)
+        self._conversation_of.pop(reply.id, None)
+        self._citations[reply.id] = shown_citations(reply.text, answer.sources)
+        shown = self._message(reply, self._citations[reply.id])
+        self._update(
+            reply.id, text=shown.text, state=shown.state, error=shown.error, citations=shown.citations
+        )
+        if reply.conversation_id == self._conversation_id:
+            if answer.notices:
+                self._tell(" ".join(answer.notices))
+            if reply.finish_reason == "length":
+                self._tell(self.tr("The reply ended because the model's context is full."))
+        else:
+            self.unread.add(reply.conversation_id)
+        self._show_activity()
+        self.refresh()
+        self.turns.take_end(answer)
+
+    def _take_refusal(self, text: str, sentence: str) -> None:
+        if text:
+            self._window.chat.composer.restore(text)
+        self._show_activity()
+        self._window.banner.show_line("turn", BannerLine(sentence, "error"))
+
+    # What is shown.
+
+    def _take_opened(self, opened: OpenedConversation, *, is_asked_for: bool) -> None:
+        conversation = opened.conversation
+        citations: dict[int, list[ShownCitation]] = {}
+        messages = []
+        for message in opened.messages:
+            if message.role == "system":
+                continue
+            sources: list[Source] = opened.sources.get(message.id, [])
+            citations[message.id] = shown_citations(message.text, sources) if sources else []
+            shown = self._message(message, citations[message.id])
+            messages.append(shown)
+        self._show(conversation.id, conversation.title, messages, citations)
+        if self._shown_at is not None and any(message.id == self._shown_at for message in messages):
+            self._window.chat.view.show_message(self._shown_at)
+        self._shown_at = None
+        self._remember(conversation.id)
+        self.documents_chosen.emit(opened.document_ids)
+        if is_asked_for:
+            self._window.show_chat()
+
+    def _show(
+        self,
+        conversation_id: int | None,
+        title: str,
+        messages: list[Message],
+        citations: dict[int, list[ShownCitation]],
+    ) -> None:
+        if conversation_id != self._conversation_id:
+            self.turns.end_edit()
+        self._conversation_id = conversation_id
+        self._citations = citations
+        self.unread.discard(conversation_id or 0)
+        self._window.chat.model.replace(messages)
+        self._window.set_title(title)
+        self._window.sidebar.chats.set_current(conversation_id or 0)
+        questions = [message.text for message in messages if message.role == "user"]
+        self._last_question = questions[-1] if questions else self._last_question
+        self._show_activity()
+        self.turns.show_queue()
+        self.list.show()
+
+    def _show_activity(self) -> None:
+        """Make the composer stop or send, and say what is being done, for the shown conversation."""
+        current = self._conversation_id
+        reply_id = None if current is None else self._app.answering.active_reply(current)
+        self._window.chat.composer.set_streaming(reply_id is not None)
+        self._window.chat.set_stage(self._stages.get(reply_id, "") if reply_id is not None else "")
+
+    def _message(self, message: records.Message, citations: list[ShownCitation] | tuple[()]) -> Message:
+        state: State = "complete"
+        if message.status == "failed":
+            state = "failed"
+        elif message.status == "interrupted":
+            state = "interrupted"
+        elif message.status == "streaming":
+            # What this program is not writing was cut off with the program that wrote it.
+            state = "streaming" if message.id in self._texts else "interrupted"
+        elif message.finish_reason == "cancelled":
+            state = "stopped"
+        return Message(
+            message.id,
+            "user" if message.role == "user" else "assistant",
+            self._texts.get(message.id) or message.text,
+            state,
+            message.error,
+            tuple(self._citation(citation) for citation in citations),
+            message.branch,
+            message.num_branches,
+        )
+
+    def _citation(self, shown: ShownCitation) -> Citation:
+        source, place = shown.source, shown.source.place
+        title, page = source.document_name, place.page_label or str(place.page_index + 1)
+        if place.first_line is not None:
+            one = place.first_line == place.last_line
+            words = self.tr("line {0}") if one else self.tr("lines {0}–{1}")
+            title, page = f"{title}, {words.format(place.first_line, place.last_line)}", ""
+        return Citation(shown.number, title, page, source.quote, shown.is_verified)
+
+    def _open_citation(self, message_id: object, number: int) -> None:
+        citations = self._citations.get(message_id, []) if isinstance(message_id, int) else []
+        for citation in citations:
+            if citation.number == number:
+                self.source_requested.emit(citation)
+
+    def _update(self, reply_id: int, **changes: object) -> None:
+        model = self._window.chat.model
+        if any(message.id == reply_id for message in reversed(model.messages)):
+            model.update(reply_id, **changes)
+
+    def _remember(self, conversation_id: int) -> None:
+        if self._app.settings.value("window.conversation") != conversation_id:
+            self._app.settings.set("window.conversation", conversation_id)
+
+    def tell(self, sentence: str) -> None:
+        """Say something about the conversation in the line above it."""
+        self._tell(sentence)
+
+    def _tell(self, sentence: str, *, is_error: bool = False) -> None:
+        self._window.banner.show_line("notice", BannerLine(sentence, "error" if is_error else "notice"))
+
+
+def _opened(conversation_id: int, db: Database) -> OpenedConversation:
+    return open_conversation(db, conversation_id)

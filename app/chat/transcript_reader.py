@@ -1,0 +1,141 @@
+"""`TranscriptReader`: the keyboard's way through a transcript: which message is current, and what the keys do with it.
+
+The base of `MessageView`, which owns the rows and widgets and places them. GUI thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFocusEvent, QKeyEvent
+from PySide6.QtWidgets import QAbstractScrollArea
+
+from inglenook.app.chat.message_list_model import MessageListModel
+from inglenook.app.chat.reply_announcer import ReplyAnnouncer
+from inglenook.app.chat.row_pool import RowPool
+from inglenook.app.chat.transcript_rows import TranscriptRows
+from inglenook.app.window.theme import Theme
+
+
+class TranscriptReader(QAbstractScrollArea):
+    """A scroll area over messages, one of which is current; the view gives it the parts named here."""
+
+    _model: MessageListModel
+    _theme: Theme
+    _blocks: Sequence[object]
+    _rows: TranscriptRows
+    _widgets: RowPool
+    _announcer: ReplyAnnouncer
+    _current: int
+
+    def follow_end(self) -> None:
+        """Go to the end and follow it."""
+        raise NotImplementedError
+
+    def copy_message(self, message_id: int | str) -> None:
+        """Copy a message's source text."""
+        raise NotImplementedError
+
+    def act_on(self, message_id: int | str, name: str) -> None:
+        """Do something with a message, by a name of `message_actions.ActionName`."""
+        raise NotImplementedError
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        bar, key = self.verticalScrollBar(), event.key()
+        page = int(self.viewport().height() * 0.9)
+        is_copy = key == Qt.Key.Key_C and event.modifiers() == Qt.KeyboardModifier.ControlModifier
+        if is_copy and 0 <= self._current < len(self._blocks):
+            self.copy_message(self._model.messages[self._current].id)
+        elif 0 <= self._current < len(self._blocks) and self._act_by_key(event):
+            pass
+        elif key == Qt.Key.Key_PageUp:
+            bar.setValue(bar.value() - page)
+        elif key == Qt.Key.Key_PageDown:
+            bar.setValue(bar.value() + page)
+        elif key == Qt.Key.Key_Home:
+            bar.setValue(0)
+            self._set_current(0)
+        elif key == Qt.Key.Key_End:
+            self.follow_end()
+            self._set_current(len(self._blocks) - 1)
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self._step(-1 if key == Qt.Key.Key_Up else 1)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2) and self._focus_text():
+            pass
+        elif key == Qt.Key.Key_Escape and not self.hasFocus():
+            self.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        else:
+            event.ignore()
+
+    def _act_by_key(self, event: QKeyEvent) -> bool:
+        """Do what a key means for the current message; say whether it means something."""
+        key, message = event.key(), self._model.messages[self._current]
+        is_plain = event.modifiers() in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier)
+        is_menu = key == Qt.Key.Key_Menu or (
+            key == Qt.Key.Key_F10 and event.modifiers() == Qt.KeyboardModifier.ShiftModifier
+        )
+        if is_menu:
+            for row, widget in self._widgets:
+                if self._rows.place(row) == (self._current, self._rows.place(row)[1]):
+                    bar = widget.actions_bar
+            bar.open_menu()
+            return True
+        names = {Qt.Key.Key_Left: "previous", Qt.Key.Key_Right: "next", Qt.Key.Key_E: "edit"}
+        if not is_plain or key not in names or message.state == "streaming":
+            return False
+        name = names[Qt.Key(key)]
+        step = {"previous": -1, "next": 1}.get(name, 0)
+        if 0 <= message.branch + step < message.num_branches:
+            self.act_on(message.id, name)
+        return True
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        if self._current < 0:
+            self._current = len(self._blocks) - 1
+        self._show_current()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self._show_current()
+
+    def _step(self, direction: int) -> None:
+        """Go on to the next message, or further in this one while it reaches out of sight."""
+        if not self._blocks:
+            return
+        bar, height = self.verticalScrollBar(), self.viewport().height()
+        current = min(max(0, self._current), len(self._blocks) - 1)
+        top, bottom = self._span(current)
+        is_cut = top < bar.value() if direction < 0 else bottom > bar.value() + height
+        is_seen = bottom > bar.value() and top < bar.value() + height
+        if is_cut and is_seen:
+            bar.setValue(bar.value() + direction * self._theme.px(72))
+            return
+        self._set_current(min(max(0, current + direction), len(self._blocks) - 1))
+        top, bottom = self._span(self._current)
+        if direction < 0 and top < bar.value():
+            bar.setValue(max(top, bottom - height))
+        elif direction > 0 and bottom > bar.value() + height:
+            bar.setValue(min(top, bottom - height) if bottom - top <= height else top)
+
+    def _span(self, index: int) -> tuple[int, int]:
+        return self._rows.top(self._rows.first(index)), self._rows.top(self._rows.end(index))
+
+    def _set_current(self, index: int) -> None:
+        self._current = index
+        self._show_current()
+        if 0 <= index < len(self._blocks) and self.hasFocus():
+            name = self._model.index(index).data(Qt.ItemDataRole.AccessibleTextRole)
+            self._announcer.say(str(name))
+
+    def _show_current(self) -> None:
+        for row, widget in self._widgets:
+            widget.set_current(is_current=self._rows.place(row)[0] == self._current and self.hasFocus())
+
+    def _focus_text(self) -> bool:
+        for row, widget in self._widgets:
+            if self._rows.place(row)[0] == self._current:
+                widget.browser.setFocus(Qt.FocusReason.ShortcutFocusReason)
+                return True
+        return False

@@ -1,0 +1,1 @@
+"""Documents in the window: dropped, read, embedded, listed, opened at a page."""

@@ -1,0 +1,286 @@
+"""Joins documents: the list and the source viewer with what reads, embeds and draws them. GUI thread only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QLineEdit, QMessageBox
+
+from inglenook.app.answers.citations import ShownCitation
+from inglenook.app.application import Application
+from inglenook.app.documents.document_list import DocumentEntry, DocumentState
+from inglenook.app.documents.dropped_files import Refusal
+from inglenook.app.documents.source_panel import SourceView
+from inglenook.app.tasks import Task
+from inglenook.app.text.rich_text import label
+from inglenook.app.window.banner import BannerLine
+from inglenook.app.window.main_window import MainWindow
+from inglenook.storage.parsing.document import PagePicture, ParsedPage
+from inglenook.storage.records import FORGOTTEN, Document, Source, VersionStatus
+
+_STATES: dict[VersionStatus, DocumentState] = {
+    "waiting": "queued", "parsing": "reading", "ready": "ready", "failed": "failed", "superseded": "ready",
+}  # fmt: skip
+
+
+class DocumentJoin(QObject):
+    """Shows documents and their pages. Signals: `forgotten()` after a document is gone for good."""
+
+    forgotten = Signal()
+
+    def __init__(self, window: MainWindow, application: Application) -> None:
+        super().__init__(window)
+        self._window, self._app = window, application
+        self._ticked: set[int] = set()
+        self._known: set[int] | None = None
+        self._progress: dict[int, tuple[int, int]] = {}
+        self._embedded: dict[int, tuple[int, int]] = {}
+        self._refusals: list[Refusal] = []
+        self._source: Source | None = None
+        self._document: Document | None = None
+        self._page_task: Task | None = None
+        self._forgetting: int | None = None
+        documents, indexing = window.sidebar.documents, application.indexing
+        documents.add_requested.connect(self.choose_files)
+        documents.ticked.connect(self._tick)
+        documents.open_requested.connect(self._open_document)
+        documents.retry_requested.connect(self._retry)
+        documents.remove_requested.connect(self._ask_forget)
+        documents.cancel_requested.connect(indexing.cancel)
+        window.chat.composer.attach_requested.connect(self.choose_files)
+        window.source.page_requested.connect(self._draw)
+        indexing.documents_changed.connect(self._take_documents)
+        indexing.document_changed.connect(lambda _document: self._show())
+        indexing.progress_changed.connect(self._take_progress)
+        indexing.embedding_changed.connect(documents.set_embedding)
+        indexing.document_embedding_changed.connect(self._take_embedding)
+        indexing.refused.connect(self._take_refusal)
+        indexing.notice.connect(lambda sentence: window.banner.show_line("files", BannerLine(sentence)))
+
+    def ticked(self) -> list[int]:
+        """The documents that the next question is about, of those that can be searched."""
+        return [d.id for d in self._app.indexing.documents if d.id in self._ticked and d.status != "failed"]
+
+    def set_ticked(self, document_ids: Iterable[int]) -> None:
+        """Tick just these."""
+        self._ticked = set(document_ids)
+        self._show()
+
+    def add(self, paths: Sequence[Path]) -> None:
+        """Add files and what is in folders."""
+        self._refusals.clear()
+        self._window.banner.clear_line("files")
+        self._app.indexing.add(paths)
+
+    def choose_files(self) -> None:
+        """Ask for files in a dialog."""
+        dialog = QFileDialog(self._window, self.tr("Add documents"))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.setNameFilters(
+            [self.tr("Documents (*.pdf *.md *.markdown *.txt *.text)"), self.tr("All files (*)")]
+        )
+        dialog.filesSelected.connect(lambda files: self.add([Path(file) for file in files]))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+    def choose_folder(self) -> None:
+        """Ask for a folder in a dialog."""
+        dialog = QFileDialog(self._window, self.tr("Add a folder of documents"))
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.filesSelected.connect(lambda files: self.add([Path(file) for file in files]))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+    def open_citation(self, citation: ShownCitation) -> None:
+        """Show the page that a citation names, with its passage marked."""
+        source = citation.source
+        self._source = source
+        self._document = self._find(source.document_id)
+        place = source.place
+        self._window.open_source()
+        self._window.source.open(
+            SourceView(
+                source.document_id or 0,
+                source.document_name,
+                place.page_index,
+                self._document.num_pages if self._document else 0,
+                place.page_label,
+                source.quote,
+                tuple((r.left, r.top, r.right, r.bottom) for r in place.rectangles),
+            )
+        )
+
+    def _open_document(self, document_id: int) -> None:
+        self._source, self._document = None, self._find(document_id)
+        if self._document is not None:
+            self._window.open_source()
+            self._window.source.open(
+                SourceView(document_id, self._document.name, 0, self._document.num_pages)
+            )
+
+    def _draw(self, page_index: int, scale: float) -> None:
+        """Have a page drawn or read for the viewer, in place of the one that was asked for before."""
+        if self._page_task is not None:
+            self._page_task.cancel()
+            self._page_task = None
+        panel, source, document = self._window.source, self._source, self._document
+        if source is not None and source.quote == FORGOTTEN:
+            panel.show_problem(page_index, self.tr("This document was forgotten, and its quotes with it."))
+            return
+        if document is None:
+            panel.show_problem(page_index, self.tr("This document is no longer in Inglenook."))
+            return
+        version_id = source.version_id if source is not None and source.version_id else document.version_id
+        is_passage = source is not None and page_index == source.place.page_index
+        highlight = (
+            (source.place.char_start, source.place.char_end) if source is not None and is_passage else None
+        )
+
+        def failed(error: Exception) -> None:
+            panel.show_problem(page_index, str(error))
+
+        if document.kind == "pdf":
+            self._page_task = self._app.pages.picture(
+                document,
+                page_index,
+                scale=scale,
+                highlight=highlight,
+                version_id=version_id,
+                on_done=self._take_picture,
+                on_error=failed,
+            )
+            return
+
+        def read(page: ParsedPage | None) -> None:
+            if page is None:
+                panel.show_problem(
+                    page_index, self.tr("This document was read anew since. The quote is what it said then.")
+                )
+                return
+            start, end = highlight or (0, 0)
+            words = self.tr("lines {0}–{1}").format(page.first_line, page.last_line)
+            place = words if page.first_line is not None else ""
+            panel.show_text(
+                page_index, page.text, start=start, end=end, place=place, num_pages=document.num_pages
+            )
+
+        self._page_task = self._app.pages.text(version_id, page_index, on_done=read, on_error=failed)
+
+    def _take_picture(self, picture: PagePicture) -> None:
+        # The image keeps the bytes alive only while `picture` does, so it takes a copy once.
+        image = QImage(
+            picture.pixels, picture.width, picture.height, picture.width * 4, QImage.Format.Format_RGBA8888
+        ).copy()
+        self._window.source.show_picture(
+            picture.page_index,
+            image,
+            scale=picture.scale,
+            page_label=picture.label,
+            num_pages=picture.num_pages,
+            rects=[(r.left, r.top, r.right, r.bottom) for r in picture.rects],
+        )
+
+    def _find(self, document_id: int | None) -> Document | None:
+        return next((d for d in self._app.indexing.documents if d.id == document_id), None)
+
+    def _take_documents(self, documents: list[Document]) -> None:
+        ids = {document.id for document in documents}
+        if self._known is not None and self._app.settings.value("documents.ticked_when_added"):
+            self._ticked |= ids - self._known
+        if self._forgetting is not None and self._forgetting not in ids:
+            self._forgetting = None
+            self.forgotten.emit()
+        self._known = ids
+        self._show()
+
+    def _take_progress(self, document_id: int, done: int, total: int) -> None:
+        self._progress[document_id] = (done, total)
+        self._show()
+
+    def _take_embedding(self, document_id: int, done: int, total: int) -> None:
+        self._embedded[document_id] = (done, total)
+        self._show()
+
+    def _take_refusal(self, refusal: Refusal) -> None:
+        self._refusals.append(refusal)
+        words = f"{label(self._refusals[0].name, 80)}: {self._refusals[0].sentence}"
+        if len(self._refusals) > 1:
+            words = self.tr("{0} {1} more files were not added.").format(words, len(self._refusals) - 1)
+        self._window.banner.show_line("refused", BannerLine(words, "error"))
+
+    def _show(self) -> None:
+        entries = []
+        for document in self._app.indexing.documents:
+            known = self._embedded if document.status == "ready" else self._progress
+            done, total = known.get(document.id, (0, 0))
+            entries.append(
+                DocumentEntry(
+                    document.id,
+                    document.name,
+                    _STATES[document.status],
+                    done,
+                    total,
+                    num_pages=document.num_pages if document.kind == "pdf" else 0,
+                    problem=document.error or " ".join(document.notices),
+                    is_missing=document.is_missing,
+                    is_ticked=document.id in self._ticked,
+                )
+            )
+        self._window.sidebar.documents.set_entries(entries)
+        names = {document.id: document.name for document in self._app.indexing.documents}
+        self._window.chat.set_document_names([names[id_] for id_ in self.ticked()])
+
+    def _tick(self, document_id: int, is_ticked: bool) -> None:
+        if is_ticked:
+            self._ticked.add(document_id)
+        else:
+            self._ticked.discard(document_id)
+        self._show()
+
+    def _retry(self, document_id: int) -> None:
+        document = self._find(document_id)
+        if document is None:
+            return
+        if "password" not in document.error.lower():
+            self._app.indexing.retry(document_id)
+            return
+        dialog = QInputDialog(self._window)
+        dialog.setWindowTitle(self.tr("Password"))
+        dialog.setLabelText(self.tr("Password of this document; it is not kept."))
+        dialog.setTextEchoMode(QLineEdit.EchoMode.Password)
+        dialog.textValueSelected.connect(lambda text: self._app.indexing.retry(document_id, password=text))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+    def _ask_forget(self, document_id: int) -> None:
+        document = self._find(document_id)
+        if document is None:
+            return
+        box = QMessageBox(self._window)
+        box.setWindowTitle(self.tr("Remove document"))
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(self.tr("Remove “{0}” from Inglenook?").format(label(document.name, 80)))
+        box.setInformativeText(
+            self.tr(
+                "Its text, its search index and the quotes under earlier answers are deleted for good. The file "
+                "itself stays where it is."
+            )
+        )
+        remove = box.addButton(self.tr("Remove"), QMessageBox.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+        for made in box.buttons():
+            made.setObjectName("plain_button")
+        box.buttonClicked.connect(lambda pressed: self._forget(document_id) if pressed is remove else None)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.open()
+
+    def _forget(self, document_id: int) -> None:
+        self._forgetting = document_id
+        if self._document is not None and self._document.id == document_id:
+            self._window.source.clear()
+            self._window.close_source()
+        self._ticked.discard(document_id)
+        self._app.indexing.forget(document_id)

@@ -1,0 +1,1 @@
+"""Text as models write it, on its way to the screen."""

@@ -1,0 +1,145 @@
+"""Labels and buttons that show what they are given, letter by letter: no rich text, no mnemonics, no hidden characters.
+
+Titles, file names, model names and error sentences come from outside. A label whose `look` is set takes its colour and
+size from `window_style`; `ElidedLabel` keeps to one line and ends it with an ellipsis.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Literal
+
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
+
+from inglenook.app.text.rich_text import displayable, label
+
+Look = Literal["text", "muted", "small", "title", "heading", "strong", "error", "caution", "pill"]
+_LONGEST = 2_000
+
+
+class PlainLabel(QLabel):
+    """A label of plain text that breaks its lines and can be selected with the mouse where that is of use."""
+
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        look: Look = "text",
+        is_selectable: bool = False,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(True)
+        self.setProperty("look", look)
+        # A height that follows the width, so that no line is cut in a layout.
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        flag = Qt.TextInteractionFlag.TextSelectableByMouse
+        self.setTextInteractionFlags(flag if is_selectable else Qt.TextInteractionFlag.NoTextInteraction)
+        self.setText(text)
+
+    def setText(self, text: str) -> None:
+        super().setText(displayable(text[:_LONGEST]))
+
+    def set_look(self, look: Look) -> None:
+        """Take another colour and size."""
+        if self.property("look") != look:
+            self.setProperty("look", look)
+            self.style().unpolish(self)
+            self.style().polish(self)
+
+
+class ElidedLabel(QWidget):
+    """One line of plain text, shortened at its end where room is lacking; the tooltip then has all of it."""
+
+    def __init__(self, text: str = "", *, look: Look = "text", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text = ""
+        self.setProperty("look", look)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setText(text)
+
+    def text(self) -> str:
+        """The whole text."""
+        return self._text
+
+    def setText(self, text: str) -> None:
+        """Show another text."""
+        self._text = label(text, 400)
+        self.setAccessibleName(self._text)
+        self.setToolTip(plain_tooltip(self._text))
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        return QSize(metrics.horizontalAdvance(self._text) + 2, metrics.height())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self.fontMetrics().averageCharWidth() * 4, self.fontMetrics().height())
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self.updateGeometry()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+            shown = self.fontMetrics().elidedText(self._text, Qt.TextElideMode.ElideRight, self.width())
+            side = Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(self.rect(), side, shown)
+
+
+class ElidedButton(QPushButton):
+    """A button whose text is shortened to the room there is; its accessible name has all of it."""
+
+    def __init__(self, text: str, name: str) -> None:
+        super().__init__()
+        self._whole = ""
+        self.setObjectName(name)
+        self.setAutoDefault(False)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.set_whole_text(text)
+
+    def set_whole_text(self, text: str) -> None:
+        """Show another text."""
+        self._whole = label(text)
+        self.setAccessibleName(self._whole)
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        room = self.width() - self.iconSize().width() - 3 * self.fontMetrics().averageCharWidth() - 24
+        shown = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, max(40, room))
+        self.setText(shown.replace("&", "&&"))
+
+
+def button(text: str, name: str = "plain_button", *, tip: str = "", accessible_name: str = "") -> QPushButton:
+    """Make a button of one of the kinds of `window_style`: "primary_button", "plain_button", "quiet_button"."""
+    made = QPushButton(plain_button_text(text))
+    made.setObjectName(name)
+    made.setAutoDefault(False)
+    made.setCursor(Qt.CursorShape.PointingHandCursor)
+    made.setAccessibleName(accessible_name or text)
+    if tip:
+        made.setToolTip(plain_tooltip(tip))
+    return made
+
+
+def plain_button_text(text: str) -> str:
+    """Write a text for a button, menu or tab, where "&" would mark a key."""
+    return label(text).replace("&", "&&")
+
+
+def plain_tooltip(text: str) -> str:
+    """Write a text for a tooltip, which would guess whether it is rich text."""
+    return f"<p style='white-space:pre-wrap'>{html.escape(label(text, 1_000))}</p>" if text else ""

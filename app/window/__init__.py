@@ -1,0 +1,1 @@
+"""The window around the pages, its start and its looks."""

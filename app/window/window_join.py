@@ -1,0 +1,91 @@
+"""Joins the window with the objects behind it, once it has been painted: chats, documents, models, and what goes wrong.
+
+GUI thread only.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Qt
+
+from inglenook.app.application import Application
+from inglenook.app.chat.chat_join import ChatJoin
+from inglenook.app.documents.document_join import DocumentJoin
+from inglenook.app.models.model_join import ModelJoin
+from inglenook.app.models.model_page import model_files
+from inglenook.app.tasks import unexpected_sentence
+from inglenook.app.window.appearance_join import AppearanceJoin
+from inglenook.app.window.banner import BannerLine
+from inglenook.app.window.main_window import MainWindow
+
+
+class WindowJoin(QObject):
+    """All joins of a window: `chats`, `documents`, `models`."""
+
+    def __init__(self, window: MainWindow, application: Application) -> None:
+        super().__init__(window)
+        self._window = window
+        self._appearance = AppearanceJoin(window, application.settings)
+        self.documents = DocumentJoin(window, application)
+        self.chats = ChatJoin(window, application, self.documents.ticked)
+        self.models = ModelJoin(window, application)
+        self.chats.source_requested.connect(self.documents.open_citation)
+        self.chats.documents_chosen.connect(self.documents.set_ticked)
+        self.documents.forgotten.connect(self.chats.reopen)
+        window.files_dropped.connect(self._take_drop)
+        window.chat.composer.files_dropped.connect(self._take_drop)
+        window.action_triggered.connect(self._act)
+        application.opened.connect(self._take_opened)
+        application.refused.connect(self._take_refusal)
+        application.raised.connect(self._raise)
+        application.tasks.problem.connect(lambda error: self._tell(str(error)))
+
+    def tell_unexpected(self, error: BaseException) -> None:
+        """Say that something went wrong which the program did not expect."""
+        self._tell(unexpected_sentence(error))
+
+    def _take_opened(self, sentence: str) -> None:
+        if sentence:
+            self._window.banner.show_line("opened", BannerLine(sentence))
+        self._appearance.take_settings()
+        self.chats.start()
+
+    def _take_refusal(self, error: Exception) -> None:
+        line = BannerLine(str(error), "error", self.tr("Quit"), self._window.close, is_dismissable=False)
+        self._window.banner.show_line("history", line)
+
+    def _take_drop(self, paths: list[Path]) -> None:
+        models = model_files(paths)
+        others = [path for path in paths if path not in models]
+        if models:
+            self._window.show_models()
+            self.models.add(models)
+        if others:
+            self.documents.add(others)
+
+    def _act(self, name: str) -> None:
+        chats = self.chats
+        if name == "delete_chat" and chats.conversation_id is not None:
+            chats.list.delete(chats.conversation_id)
+        elif name == "export_chat" and chats.conversation_id is not None:
+            chats.list.export(chats.conversation_id)
+        elif name == "edit_question":
+            chats.turns.edit_last_question()
+        elif name == "new_chat":
+            chats.new()
+        elif name == "regenerate":
+            chats.regenerate_last()
+        elif name == "add_documents":
+            self.documents.choose_files()
+        elif name == "add_folder":
+            self.documents.choose_folder()
+
+    def _raise(self) -> None:
+        self._window.setWindowState(self._window.windowState() & ~Qt.WindowState.WindowMinimized)
+        self._window.show()
+        self._window.raise_()
+        self._window.activateWindow()
+
+    def _tell(self, sentence: str) -> None:
+        self._window.banner.show_line("problem", BannerLine(sentence, "error"))

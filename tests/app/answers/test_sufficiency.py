@@ -1,0 +1,98 @@
+"""Whether passages can hold an answer is judged without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from passages import passage
+
+from inglenook.app.answers.sufficiency import Sufficiency, is_question, refusal, sufficiency
+from inglenook.storage.content_words import content_words
+from inglenook.storage.records import Hit
+
+ZORB = passage("The tower of Zorb is 34 metres high. Mara Voss built it in 1871.", page=3)
+MELL = passage("The mill of Mell grinds rye.", page=5)
+
+
+def judged(question: str, *hits: Hit, embedder: str = "") -> Sufficiency:
+    def count_with(word: str) -> int:
+        return sum(word in hit.chunk.text.lower() for hit in hits)
+
+    return sufficiency(question, hits, num_passages=100, count_with=count_with, embedder=embedder)
+
+
+def near(hit: Hit, cosine: float) -> Hit:
+    return replace(hit, cosine=cosine)
+
+
+def test_a_passage_that_says_the_question_is_enough() -> None:
+    assert judged("How high is the tower of Zorb?", ZORB, MELL).is_enough
+
+
+def test_a_passage_about_something_else_is_not() -> None:
+    assert not judged("How deep is the harbour of Tarvo?", ZORB, MELL).is_enough
+
+
+def test_the_right_place_without_what_is_asked_is_not_enough() -> None:
+    assert not judged("Which architect painted the ceiling murals in Zorb?", ZORB, MELL).is_enough
+
+
+def test_nearness_of_meaning_counts_where_words_differ() -> None:
+    asked = "What stature does the Zorb spire reach?"
+
+    assert judged(asked, near(ZORB, 0.75), embedder="all-MiniLM-L6-v2").is_enough
+    assert not judged(asked, near(ZORB, 0.2), embedder="all-MiniLM-L6-v2").is_enough
+
+
+def test_cosines_of_an_unknown_embedder_are_not_trusted() -> None:
+    """E5 puts unrelated texts at .8."""
+    asked = "How deep is the harbour of Tarvo?"
+
+    assert not judged(asked, near(ZORB, 0.82), embedder="multilingual-e5-small").is_enough
+
+
+def test_other_languages_are_refused_only_where_next_to_nothing_is_found() -> None:
+    turm = passage("Der Turm von Zorb ist 34 Meter hoch.")
+
+    assert judged("Wie hoch sind die Türme von Zorb?", turm).is_enough
+    assert not judged("Wann wurde der Hafen eingeweiht und wem gehört er?", turm).is_enough
+
+
+def test_nothing_found_is_not_enough_and_a_question_without_words_is_not_judged() -> None:
+    assert not judged("How high is it then?").is_enough
+    assert judged("What is it?").is_enough
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("How high is the tower?", True),
+        ("who built it", True),
+        ("塔有多高？", True),
+        ("Write a letter to the mayor of Zorb.", False),
+        ("Translate the second paragraph", False),
+        ("thanks", False),
+    ],
+)
+def test_only_questions_can_be_refused(text: str, expected: bool) -> None:
+    assert is_question(text) is expected
+
+
+def test_a_refusal_says_what_was_searched_and_where_the_nearest_passages_are() -> None:
+    text = refusal([ZORB, MELL], ["survey.pdf"])
+
+    assert "“survey.pdf”" in text
+    assert "document1.pdf, p. 4 of 9" in text
+
+
+def test_a_refusal_claims_nothing_about_what_was_not_read() -> None:
+    names: Sequence[str] = ["a.pdf", "b.pdf"]
+
+    assert "2 documents" in refusal([], names)
+    assert "does not" not in refusal([], names)
+
+
+def test_content_words_are_compared_by_stem() -> None:
+    assert content_words("The towers climbed") == content_words("tower climbing")

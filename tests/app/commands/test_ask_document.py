@@ -1,0 +1,203 @@
+"""`ask --document`: the files are read, the page is named, and every bad file is a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from citations import invent_facts, write_pdf
+from fake_client import Asked, FakeClient
+
+from inglenook.app.cli import run
+from inglenook.app.commands import ask_command
+from inglenook.engine.model_library import ModelLibrary
+
+
+class Engine(FakeClient):
+    """A client that is its own context manager."""
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    engine = Engine()
+    monkeypatch.setattr(ask_command.EngineClient, "child", lambda: engine)
+    yield engine
+    assert not list(tmp_path.glob("share/inglenook/*.db*"))
+
+
+@pytest.fixture
+def facts_file(tmp_path: Path) -> Path:
+    path = tmp_path / "facts.md"
+    path.write_text("# Facts\n\nThe mill of Mell is old.\n\nThe tower of Zorb is 34 metres high.\n")
+    return path
+
+
+def say(text: str) -> Callable[[Asked], None]:
+    def answer(asked: Asked) -> None:
+        asked.say(text, 1)
+        asked.finish()
+
+    return answer
+
+
+def ask(question: str, *arguments: str | Path) -> int:
+    return run(["ask", question, "--model", "/no/such.gguf", *map(str, arguments)])
+
+
+def asked_json(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
+
+
+def test_the_right_page_of_a_pdf_is_a_cited_source(
+    engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = invent_facts(40)
+    path = write_pdf(tmp_path / "survey.pdf", facts)
+    engine.answers = say(facts[24].sentence)
+
+    assert ask(facts[24].question, "--document", path, "--json") == 0
+
+    source = asked_json(capsys)["sources"][0]
+    assert (source["file"], source["page"], source["lines"]) == (str(path), 25, None)
+    assert (source["cited"], source["verified"]) == (True, True)
+    assert source["quote"] == facts[24].sentence
+
+
+def test_a_text_has_lines_and_goes_in_whole(
+    engine: Engine, facts_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.answers = say("The tower of Zorb is 34 metres high.")
+
+    ask("How high is the tower of Zorb?", "--document", facts_file, "--json")
+
+    (source,) = asked_json(capsys)["sources"]
+    assert (source["page"], source["lines"]) == (None, [5, 5])
+    assert "=== facts.md ===" in engine.requests[0].what.messages[0]["content"]
+
+
+def test_an_answer_of_its_own_cites_nothing_but_names_the_closest_passage(
+    engine: Engine, facts_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.answers = say("I cannot say.")
+
+    ask("How high is the tower of Zorb?", "--document", facts_file, "--json")
+
+    sources = asked_json(capsys)["sources"]
+    assert [(source["cited"], source["verified"]) for source in sources] == [(False, False)]
+
+
+def test_for_people_sources_follow_the_answer(
+    engine: Engine, facts_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.answers = say("The tower of Zorb is 34 metres high.")
+
+    ask("How high is the tower of Zorb?", "--document", facts_file)
+
+    assert capsys.readouterr().out == (
+        "The tower of Zorb is 34 metres high.\n[1] facts.md, line 5: “The tower of Zorb is 34 metres high.”\n"
+    )
+
+
+def test_a_folder_and_a_repeated_file_are_read_once(
+    engine: Engine, facts_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.answers = say("The tower of Zorb is 34 metres high.")
+
+    status = ask("Zorb?", "--document", facts_file, "--document", facts_file.parent, "--json")
+
+    assert status == 0
+    assert len(asked_json(capsys)["sources"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("empty.pdf", b"", "This file is empty (0 bytes)."),
+        ("broken.pdf", b"%PDF-1.4\nno", "damaged"),
+        ("picture.pdf", b"\x89PNG\r\n\x1a\n" + bytes(50), "a picture (PNG)"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_a_sentence_before_any_model_is_loaded(
+    engine: Engine,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    content: bytes,
+    sentence: str,
+) -> None:
+    (tmp_path / name).write_bytes(content)
+
+    assert ask("What?", "--document", tmp_path / name) == 1
+
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert name in error
+    assert error.count("\n") == 1
+    assert not engine.loads
+
+
+def test_a_file_that_is_not_there_is_a_sentence(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask("What?", "--document", "/no/such.pdf") == 1
+
+    assert capsys.readouterr().err == "inglenook: /no/such.pdf is not there.\n"
+
+
+def test_a_folder_without_documents_is_a_sentence(
+    engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "none").mkdir()
+
+    assert ask("What?", "--document", tmp_path / "none") == 1
+
+    assert "There is nothing to read among the documents." in capsys.readouterr().err
+
+
+def test_a_prompt_that_is_too_long_is_tried_shorter(
+    engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("\n\n".join(f"The tower of Zorb{n} is high. " + f"w{n} " * 200 for n in range(60)))
+
+    def refuse(asked: Asked) -> None:
+        if len(asked.what.messages[-1]["content"]) > 1500:
+            asked.fail("ContextLengthError", "The prompt has too many tokens.")
+        else:
+            say("Yes.")(asked)
+
+    engine.answers = refuse
+
+    assert ask("Is the tower of Zorb7 high?", "--document", path, "--json") == 0
+
+    assert len(engine.requests) > 1
+    assert asked_json(capsys)["text"] == "Yes."
+
+
+@pytest.mark.slow
+def test_the_real_models_answer_from_a_document(
+    smollm2: Path,
+    minilm: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    ModelLibrary(tmp_path / "share" / "inglenook" / "models").add(minilm, name="minilm")
+    facts = invent_facts(30)
+    path = write_pdf(tmp_path / "survey.pdf", facts)
+
+    options = ["--model", str(smollm2), "--json", "--temperature", "0", "--max-tokens", "24"]
+    status = run(["ask", facts[20].question, "--document", str(path), *options])
+
+    assert status == 0
+    assert 21 in [source["page"] for source in asked_json(capsys)["sources"]]
