@@ -4,19 +4,21 @@
 #   inglenook_VERSION_amd64.deb         the program, in /opt/inglenook, with its own Python
 #   inglenook-models_VERSION_all.deb    a small chat model and an embedder, for every user
 #   inglenook-VERSION-x86_64.run        the same program without root, into ~/.local/opt/inglenook
-#   SBOM.cdx.json, SHA256SUMS
+#   SBOM.cdx.json, SHA256SUMS, and with --sign SHA256SUMS.sig
 #
 #   packaging/linux/build.sh [--output FOLDER] [--work FOLDER] [--level 0-9|none] [--only deb|models|run]... [--wheel FILE]
+#            [--sign PRIVATE_KEY]
 #
 # The same commit gives the same bytes, wherever it is built. `--work` keeps what was fetched for the next time; all
 # wheels in it are checked against requirements.lock every time. `--level` is xz's; 1 is quick and a quarter larger,
 # and none, for tests, makes a .deb without compression. `--wheel` takes our wheel as it is, in place of building it.
 # SCREENSHOTS_URL, where packaging/screenshots lies on the web, puts pictures into the AppStream metadata; the package
-# has them in /usr/share/doc/inglenook in any case. Works on Debian 12; missing tools are named (status 3).
+# has them in /usr/share/doc/inglenook in any case. `--sign` signs the list, as sign.sh says. Works on
+# Debian 12; missing tools are named (status 3).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-output=$root/dist work='' level=6 only=() given_wheel=''
+output=$root/dist work='' level=6 only=() given_wheel='' signing_key=''
 while (($#)); do
     case $1 in
         --output) output=$2; shift 2 ;;
@@ -24,7 +26,8 @@ while (($#)); do
         --level) level=$2; shift 2 ;;
         --only) only+=("$2"); shift 2 ;;
         --wheel) given_wheel=$(realpath "$2"); shift 2 ;;
-        *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        --sign) signing_key=$(realpath "$2"); shift 2 ;;
+        *) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 ((${#only[@]})) || only=(deb models run)
@@ -35,6 +38,7 @@ for tool in python3.11 c++ git patchelf strip readelf dpkg-deb apt-get; do
     command -v "$tool" >/dev/null || missing+=("$tool")
 done
 [[ " ${only[*]} " != *" run "* ]] || command -v makeself >/dev/null || missing+=(makeself)
+[[ -z $signing_key ]] || command -v openssl >/dev/null || missing+=(openssl)
 if ((${#missing[@]})); then
     echo "missing: ${missing[*]}. On Debian 12: apt install python3.11-venv g++ git patchelf binutils dpkg-dev makeself xz-utils" >&2
     exit 3
@@ -222,4 +226,6 @@ stage
 ! wants run || make_run
 cp "$here/verify.sh" "$output/"
 (cd "$output" && sha256sum -- SBOM.cdx.json *_"$version"_*.deb *-"$version"-*.run 2>/dev/null >SHA256SUMS || true)
+rm -f "$output/SHA256SUMS.sig"
+[[ -z $signing_key ]] || "$here/sign.sh" "$signing_key" "$output"
 say "all in $output"

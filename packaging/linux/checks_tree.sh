@@ -79,28 +79,40 @@ p12_folders() {
 }
 
 p14_tampered() {
-    local copy=$work/tampered
-    rm -rf "$copy"
-    mkdir "$copy"
+    local copy=$work/tampered keys=$work/keys
+    rm -rf "$copy" "$keys"
+    mkdir "$copy" "$keys"
     find "$built" -maxdepth 1 -type f -exec cp {} "$copy/" \;
     "$here/verify.sh" "$copy" || return
+    openssl genpkey -algorithm ed25519 -out "$keys/ours" && openssl pkey -in "$keys/ours" -pubout -out "$keys/ours.pub" &&
+        openssl genpkey -algorithm ed25519 -out "$keys/other" &&
+        openssl pkey -in "$keys/other" -pubout -out "$keys/other.pub" || return
+    rm -f "$copy/SHA256SUMS.sig"
+    "$here/verify.sh" --key "$keys/ours.pub" "$copy" && return 1  # no signature
+    "$here/sign.sh" "$keys/ours" "$copy" || return
+    "$here/verify.sh" --key "$keys/ours.pub" "$copy" || return
+    "$here/verify.sh" --key "$keys/other.pub" "$copy" && return 1
+    "$here/verify.sh" --key "$keys/absent.pub" "$copy" && return 1
     printf X | dd of="$(echo "$copy"/inglenook_*.deb)" bs=1 seek=1000000 conv=notrunc status=none
     "$here/verify.sh" "$copy" && return 1
-    cp "$built"/*.deb "$copy/"
+    # Whoever changes a package can make the list anew, but not sign it.
+    (cd "$copy" && sha256sum -- *.deb SBOM.cdx.json >SHA256SUMS)
+    "$here/verify.sh" --key "$keys/ours.pub" "$copy" && return 1
+    cp "$built"/*.deb "$built/SHA256SUMS" "$copy/"
     echo >>"$copy/SBOM.cdx.json"
     "$here/verify.sh" "$copy" && return 1
     cp "$built/SBOM.cdx.json" "$copy/"
     : >"$copy/SHA256SUMS"
     "$here/verify.sh" "$copy" && return 1
-    rm -rf "$copy"
-    seen="a changed byte, a changed SBOM and an empty list are refused; there is no signature yet"
+    rm -rf "$copy" "$keys"
+    seen="a changed byte, a changed SBOM, an empty list, no signature, another's key and a list made anew are refused"
 }
 
 p15_content() {
     local found listed
     found=$(cd "$debian/opt/inglenook" && find . \( -name '*.a' -o -name 'pip' -o -name 'ensurepip' -o -name 'tests' -o -name 'triton' \
         -o -name '*WebEngine*' -o -name '*virtualkeyboard*' -o -name '*Lottie*' -o -name '*QuickTimeline*' \
-        -o -name '*WaylandCompositor*' -o -name '*Qml*' -o -name 'test_*.so' -o -name '*.pyi' \))
+        -o -name '*WaylandCompositor*' -o -name '*Qml*' -o -name 'test_*.so' -o -name '*_tests.*.so' -o -name '*.pyi' \))
     [[ -z $found ]] || { echo "$found"; return 1; }
     listed=$(cd "$debian/$site" && find PySide6 torch/lib inglenook/kernels shiboken6 sqlcipher3 numpy.libs pypdfium2_raw -name '*.so*' -type f | LC_ALL=C sort)
     diff "$here/files.lock" <(echo "$listed") || return
