@@ -311,4 +311,27 @@ CREATE TRIGGER messages_search_in AFTER UPDATE OF text, status ON messages WHEN 
 END;
 """
 
+
+@_step
+def m003_personas(db: sqlite_utils.Database) -> None:
+    """Keep personas, and let numbers that a user chose for replies count as a choice of their own."""
+    db.executescript(_PERSONAS_3)
+
+
+# Before this step a changed number was all there was; from now on it counts where the style is "own".
+_PERSONAS_3 = """
+CREATE TABLE personas (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    system TEXT NOT NULL DEFAULT '',
+    preset TEXT NOT NULL DEFAULT '',    -- "" for the one of the settings
+    sampling TEXT NOT NULL DEFAULT '{}', -- JSON: the numbers of the preset "own"
+    created_at_ms INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX personas_by_name ON personas(name COLLATE NOCASE);
+INSERT INTO settings(key, value) SELECT 'chat.preset', '"own"' WHERE EXISTS (
+    SELECT 1 FROM settings WHERE key IN ('chat.temperature', 'chat.top_k', 'chat.top_p', 'chat.min_p')
+);
+"""
+
 SCHEMA_VERSION = len(_STEPS)
