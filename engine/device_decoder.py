@@ -12,11 +12,16 @@ from dataclasses import dataclass
 import torch
 
 from inglenook.engine.device_operations import (
+    Branch,
     DeviceLinear,
     DeviceOperations,
+    HeadRules,
     KeyRangeTensors,
+    KVLayer,
+    Places,
     RopeTables,
     Rows,
+    ScoreRules,
 )
 from inglenook.engine.kv_cache import KVTensors
 from inglenook.engine.models.spec import ModelSpec
@@ -106,19 +111,10 @@ class DeviceDecoder:
         place = {
             layer: (g, i) for g, tensors in enumerate(kv) for i, layer in enumerate(tensors.group.layers)
         }
-        joins: torch.Tensor | None = None
-        post: torch.Tensor | None = None
+        branch_in: Branch | None = None
         last = len(self.weights.layers) - 1
         for number, layer in enumerate(self.weights.layers):
-            ops.add_rms_norm(
-                x,
-                layer.attention_norm,
-                spec.norm_eps,
-                normed,
-                branch=joins,
-                post_weight=post,
-                factor=spec.residual_scale,
-            )
+            ops.add_rms_norm(x, layer.attention_norm, spec.norm_eps, normed, branch_in)
             attended = self._attend(number, layer, inputs, kv, place[number], buffers)
             if number == last and inputs.logits_rows is not None:
                 # only rows whose logits are wanted go on
@@ -127,29 +123,14 @@ class DeviceDecoder:
                 rows = x.shape[0]
                 normed, branch = buffers.normed[:rows], buffers.branch[:rows]
             ops.linear(attended.flatten(1), layer.o, branch)
-            ops.add_rms_norm(
-                x,
-                layer.mlp_norm,
-                spec.norm_eps,
-                normed,
-                branch=branch,
-                post_weight=layer.attention_post_norm,
-                factor=spec.residual_scale,
-            )
+            joined = Branch(branch, layer.attention_post_norm, spec.residual_scale)
+            ops.add_rms_norm(x, layer.mlp_norm, spec.norm_eps, normed, joined)
             gate_up, inner = buffers.gate_up[:rows], buffers.inner[:rows]
             ops.linear(normed, layer.gate_up, gate_up)
             ops.gated_activation(gate_up, inner, spec.activation)
             ops.linear(inner, layer.down, branch)
-            joins, post = branch, layer.mlp_post_norm
-        ops.add_rms_norm(
-            x,
-            self.weights.output_norm,
-            spec.norm_eps,
-            normed,
-            branch=joins,
-            post_weight=post,
-            factor=spec.residual_scale,
-        )
+            branch_in = Branch(branch, layer.mlp_post_norm, spec.residual_scale)
+        ops.add_rms_norm(x, self.weights.output_norm, spec.norm_eps, normed, branch_in)
         ops.linear(normed, self.weights.head, logits)
         if spec.logit_scale != 1:
             logits *= spec.logit_scale
@@ -183,21 +164,12 @@ class DeviceDecoder:
             rope = None
         elif kv[group].group.window and self.weights.local_rope is not None:
             rope = self.weights.local_rope
-        ops.rotate_and_store(
-            qkv,
-            rope,
-            inputs.positions,
-            inputs.slots[group],
-            q,
-            kv[group],
-            index,
-            norms,
-            spec.norm_eps,
-            layer.keys,
-        )
-        scale, cap = spec.attention_scale, spec.attention_softcap
+        rules = HeadRules(norms, spec.norm_eps, rope, layer.keys)
+        own = KVLayer.of(kv[group], index)
+        ops.rotate_and_store(qkv, rules, Places(inputs.positions, inputs.slots[group]), q, own)
+        scores = ScoreRules(spec.attention_scale, spec.attention_softcap)
         if inputs.decodes:
-            ops.decode_attention(q, kv[group], index, inputs.decodes[group], attended, scale, cap)
+            ops.decode_attention(q, own, inputs.decodes[group], attended, scores)
         if inputs.prefills:
-            ops.prefill_attention(q, kv[group], index, inputs.prefills[group], attended, scale, cap)
+            ops.prefill_attention(q, own, inputs.prefills[group], attended, scores)
         return attended

@@ -51,12 +51,65 @@ class Rows:
     lengths: torch.Tensor
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Where the rows of a step are in their sequences, and where their keys and values go (-1: nowhere): int64 [T] each."""
+
+    positions: torch.Tensor
+    slots: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KVLayer:
+    """Keys and values of one layer: [blocks, H_kv, page, D]; scales float32 [blocks, H_kv, page] for int8, else None."""
+
+    k: torch.Tensor
+    v: torch.Tensor
+    k_scales: torch.Tensor | None
+    v_scales: torch.Tensor | None
+    window: int
+
+    @classmethod
+    def of(cls, kv: KVTensors, index: int) -> KVLayer:
+        """Layer `index` of a group."""
+        k_scales, v_scales = (None if s is None else s[index] for s in (kv.k_scale, kv.v_scale))
+        return cls(kv.k[index], kv.v[index], k_scales, v_scales, kv.group.window)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branch:
+    """What joins the residual stream: x [T, N], normalised by `post_weight` float32 [N] if there is one, times `factor`."""
+
+    x: torch.Tensor
+    post_weight: torch.Tensor | None
+    factor: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadRules:
+    """What happens to the heads of queries and keys before they are used, in this order.
+
+    norms: weights of their norms, float32 [D], with `eps`.  rope: None rotates nothing.  keys: None leaves them as they are.
+    """
+
+    norms: tuple[torch.Tensor, torch.Tensor] | None
+    eps: float
+    rope: RopeTables | None
+    keys: KeyRangeTensors | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRules:
+    """Scores are multiplied by `scale`, then softly capped at `softcap` unless that is 0."""
+
+    scale: float
+    softcap: float
+
+
 class DeviceOperations(Protocol):
     """The operations; shapes as in the kernels' docstrings, T rows each."""
 
-    def embedding(
-        self, table: PackedWeight, token_ids: torch.Tensor, out: torch.Tensor, factor: float
-    ) -> None:
+    def embedding(self, table: PackedWeight, ids: torch.Tensor, out: torch.Tensor, factor: float) -> None:
         """Write rows of a table times a factor."""
 
     def add_rms_norm(
@@ -65,10 +118,7 @@ class DeviceOperations(Protocol):
         weight: torch.Tensor | None,
         eps: float,
         out: torch.Tensor,
-        *,
-        branch: torch.Tensor | None = None,
-        post_weight: torch.Tensor | None = None,
-        factor: float = 1.0,
+        branch: Branch | None,
     ) -> None:
         """Join a branch to the stream x, in place, and write the stream's norm."""
 
@@ -79,41 +129,17 @@ class DeviceOperations(Protocol):
         """Multiply."""
 
     def rotate_and_store(
-        self,
-        qkv: torch.Tensor,
-        tables: RopeTables | None,
-        positions: torch.Tensor,
-        slots: torch.Tensor,
-        q_out: torch.Tensor,
-        kv: KVTensors,
-        index: int,
-        norms: tuple[torch.Tensor, torch.Tensor] | None,
-        eps: float,
-        keys: KeyRangeTensors | None = None,
+        self, qkv: torch.Tensor, rules: HeadRules, places: Places, q: torch.Tensor, kv: KVLayer
     ) -> None:
-        """Rotate queries and keys, fit them to a range; store keys and values of layer `index` of a group."""
+        """Write the queries and store keys and values."""
 
     def decode_attention(
-        self,
-        q: torch.Tensor,
-        kv: KVTensors,
-        index: int,
-        rows: Rows,
-        out: torch.Tensor,
-        scale: float,
-        softcap: float,
+        self, q: torch.Tensor, kv: KVLayer, rows: Rows, out: torch.Tensor, rules: ScoreRules
     ) -> None:
         """Attend with one row a sequence: rows 0 .. count - 1."""
 
     def prefill_attention(
-        self,
-        q: torch.Tensor,
-        kv: KVTensors,
-        index: int,
-        rows: Rows,
-        out: torch.Tensor,
-        scale: float,
-        softcap: float,
+        self, q: torch.Tensor, kv: KVLayer, rows: Rows, out: torch.Tensor, rules: ScoreRules
     ) -> None:
         """Attend with any number of rows a sequence."""
 
@@ -124,11 +150,9 @@ class DeviceOperations(Protocol):
 class PlainOperations:
     """The operations by their formulas: float32 inside, rounded to the buffers' dtype."""
 
-    def embedding(
-        self, table: PackedWeight, token_ids: torch.Tensor, out: torch.Tensor, factor: float
-    ) -> None:
+    def embedding(self, table: PackedWeight, ids: torch.Tensor, out: torch.Tensor, factor: float) -> None:
         """Look up in the unpacked table."""
-        out.copy_(unpack_weight(table)[token_ids] * factor)
+        out.copy_(unpack_weight(table)[ids] * factor)
 
     def add_rms_norm(
         self,
@@ -136,17 +160,14 @@ class PlainOperations:
         weight: torch.Tensor | None,
         eps: float,
         out: torch.Tensor,
-        *,
-        branch: torch.Tensor | None = None,
-        post_weight: torch.Tensor | None = None,
-        factor: float = 1.0,
+        branch: Branch | None,
     ) -> None:
         """Norms by the formula."""
         if branch is not None:
-            joined = branch.float()
-            if post_weight is not None:
-                joined = rms_norm(joined, post_weight, eps)
-            x += joined * factor
+            joined = branch.x.float()
+            if branch.post_weight is not None:
+                joined = rms_norm(joined, branch.post_weight, eps)
+            x += joined * branch.factor
         out.copy_(x if weight is None else rms_norm(x, weight, eps))
 
     def rms_norm_rows(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> None:
@@ -159,76 +180,52 @@ class PlainOperations:
         out.copy_(y if linear.bias is None else y + linear.bias)
 
     def rotate_and_store(
-        self,
-        qkv: torch.Tensor,
-        tables: RopeTables | None,
-        positions: torch.Tensor,
-        slots: torch.Tensor,
-        q_out: torch.Tensor,
-        kv: KVTensors,
-        index: int,
-        norms: tuple[torch.Tensor, torch.Tensor] | None,
-        eps: float,
-        keys: KeyRangeTensors | None = None,
+        self, qkv: torch.Tensor, rules: HeadRules, places: Places, q: torch.Tensor, kv: KVLayer
     ) -> None:
         """Rotate by the formula and store row by row."""
-        tokens, heads, size = q_out.shape
-        kv_heads = kv.group.num_kv_heads
-        q, k, v = torch.split(qkv.float().view(tokens, -1, size), [heads, kv_heads, kv_heads], dim=1)
-        if norms is not None:
-            q, k = rms_norm(q, norms[0], eps), rms_norm(k, norms[1], eps)
-        if tables is not None:
-            cos, sin = tables[0][positions], tables[1][positions]
-            q, k = rotary_embedding(q, cos, sin), rotary_embedding(k, cos, sin)
-        if keys is not None:
-            q = q * keys[1].repeat_interleave(heads // kv_heads, 0)
-            k = (k - keys[0]) / keys[1]
-        q_out.copy_(q)
-        kept = slots >= 0
-        block, offset = slots[kept] // kv.k.shape[3], slots[kept] % kv.k.shape[3]
-        for x, cache, scales in ((k, kv.k, kv.k_scale), (v, kv.v, kv.v_scale)):
+        tokens, heads, size = q.shape
+        kv_heads, page = kv.k.shape[1:3]
+        query, k, v = torch.split(qkv.float().view(tokens, -1, size), [heads, kv_heads, kv_heads], dim=1)
+        if rules.norms is not None:
+            query, k = (rms_norm(x, w, rules.eps) for x, w in zip((query, k), rules.norms, strict=True))
+        if rules.rope is not None:
+            cos, sin = (table[places.positions] for table in rules.rope)
+            query, k = rotary_embedding(query, cos, sin), rotary_embedding(k, cos, sin)
+        if rules.keys is not None:
+            offset, unit = rules.keys
+            query = query * unit.repeat_interleave(heads // kv_heads, 0)
+            k = (k - offset) / unit
+        q.copy_(query)
+        kept = places.slots >= 0
+        block, offset_in = places.slots[kept] // page, places.slots[kept] % page
+        for x, cache, scales in ((k, kv.k, kv.k_scales), (v, kv.v, kv.v_scales)):
             x = x[kept]
             if scales is not None:
                 scale = x.abs().amax(-1) / 127
-                scales[index][block, :, offset] = scale
+                scales[block, :, offset_in] = scale
                 x = torch.where(scale[..., None] > 0, x / scale[..., None], 0.0).round()
             elif cache.dtype == torch.float8_e4m3fn:
                 x = x.clamp(-448, 448)
-            cache[index][block, :, offset] = x.to(cache.dtype)
+            cache[block, :, offset_in] = x.to(cache.dtype)
 
     def decode_attention(
-        self,
-        q: torch.Tensor,
-        kv: KVTensors,
-        index: int,
-        rows: Rows,
-        out: torch.Tensor,
-        scale: float,
-        softcap: float,
+        self, q: torch.Tensor, kv: KVLayer, rows: Rows, out: torch.Tensor, rules: ScoreRules
     ) -> None:
         """The formula; rows of padded sequences, whose context is 0, become 0."""
         starts = torch.arange(rows.count + 1, dtype=torch.int32)
         real = int((rows.lengths > 0).sum())
         out.zero_()
         few = Rows(real, rows.tables[:real], starts[: real + 1], rows.lengths[:real])
-        self.prefill_attention(q[:real], kv, index, few, out[:real], scale, softcap)
+        self.prefill_attention(q[:real], kv, few, out[:real], rules)
 
     def prefill_attention(
-        self,
-        q: torch.Tensor,
-        kv: KVTensors,
-        index: int,
-        rows: Rows,
-        out: torch.Tensor,
-        scale: float,
-        softcap: float,
+        self, q: torch.Tensor, kv: KVLayer, rows: Rows, out: torch.Tensor, rules: ScoreRules
     ) -> None:
         """The formula in float32."""
-        k, v = kv.k[index].float(), kv.v[index].float()
-        if kv.k_scale is not None and kv.v_scale is not None:
-            k, v = k * kv.k_scale[index][..., None], v * kv.v_scale[index][..., None]
-        begin = int(rows.starts[0])
-        end = int(rows.starts[-1])
+        k, v = kv.k.float(), kv.v.float()
+        if kv.k_scales is not None and kv.v_scales is not None:
+            k, v = k * kv.k_scales[..., None], v * kv.v_scales[..., None]
+        begin, end = int(rows.starts[0]), int(rows.starts[-1])
         out[begin:end] = paged_attention(
             q[begin:end].float(),
             k,
@@ -236,9 +233,9 @@ class PlainOperations:
             rows.tables,
             rows.starts - begin,
             rows.lengths,
-            scale=scale,
-            window=kv.group.window,
-            softcap=softcap,
+            scale=rules.scale,
+            window=kv.window,
+            softcap=rules.softcap,
         ).to(out.dtype)
 
     def gated_activation(self, gate_up: torch.Tensor, out: torch.Tensor, gate: Activation) -> None:

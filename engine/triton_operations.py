@@ -7,10 +7,19 @@ prompts: a row then has the same bits at every number of rows, at a price.
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import torch
 
-from inglenook.engine.device_operations import DeviceLinear, KeyRangeTensors, RopeTables, Rows
-from inglenook.engine.kv_cache import KVTensors
+from inglenook.engine.device_operations import (
+    Branch,
+    DeviceLinear,
+    HeadRules,
+    KVLayer,
+    Places,
+    Rows,
+    ScoreRules,
+)
 from inglenook.engine.models.spec import Activation, ModelSpec
 from inglenook.kernels import (
     gated_activation_triton,
@@ -37,7 +46,6 @@ class TritonOperations:
     """
 
     embedding = staticmethod(packed_weight_triton.embedding)
-    add_rms_norm = staticmethod(rms_norm_triton.add_rms_norm)
     rms_norm_rows = staticmethod(rms_norm_triton.rms_norm_rows)
 
     def __init__(
@@ -52,6 +60,22 @@ class TritonOperations:
         tile = max(_LARGEST_TILE, group * (spec.head_size + 2))
         self._workspace = torch.empty(2 * num_sms * tile, dtype=torch.float32, device=device)
         self._unpacked = torch.empty(0)
+
+    def add_rms_norm(
+        self,
+        x: torch.Tensor,
+        weight: torch.Tensor | None,
+        eps: float,
+        out: torch.Tensor,
+        branch: Branch | None,
+    ) -> None:
+        """Join and normalise, one launch."""
+        if branch is None:
+            rms_norm_triton.add_rms_norm(x, weight, eps, out)
+            return
+        rms_norm_triton.add_rms_norm(
+            x, weight, eps, out, branch=branch.x, post_weight=branch.post_weight, factor=branch.factor
+        )
 
     def linear(self, x: torch.Tensor, linear: DeviceLinear, out: torch.Tensor) -> None:
         """Multiply by each matrix into its columns of `out`."""
@@ -98,91 +122,50 @@ class TritonOperations:
             out += bias
 
     def rotate_and_store(
-        self,
-        qkv: torch.Tensor,
-        tables: RopeTables | None,
-        positions: torch.Tensor,
-        slots: torch.Tensor,
-        q_out: torch.Tensor,
-        kv: KVTensors,
-        index: int,
-        norms: tuple[torch.Tensor, torch.Tensor] | None,
-        eps: float,
-        keys: KeyRangeTensors | None = None,
+        self, qkv: torch.Tensor, rules: HeadRules, places: Places, q: torch.Tensor, kv: KVLayer
     ) -> None:
         """Rotate and store, one launch."""
         rotary_embedding_triton.rotate_and_store(
             qkv,
-            tables,
-            positions,
-            slots,
-            q_out,
-            kv.k[index],
-            kv.v[index],
-            k_scales=None if kv.k_scale is None else kv.k_scale[index],
-            v_scales=None if kv.v_scale is None else kv.v_scale[index],
-            norms=norms,
-            eps=eps,
-            keys=keys,
+            rules.rope,
+            places.positions,
+            places.slots,
+            q,
+            kv.k,
+            kv.v,
+            k_scales=kv.k_scales,
+            v_scales=kv.v_scales,
+            norms=rules.norms,
+            eps=rules.eps,
+            keys=rules.keys,
         )
 
     def decode_attention(
-        self,
-        q: torch.Tensor,
-        kv: KVTensors,
-        index: int,
-        rows: Rows,
-        out: torch.Tensor,
-        scale: float,
-        softcap: float,
+        self, q: torch.Tensor, kv: KVLayer, rows: Rows, out: torch.Tensor, rules: ScoreRules
     ) -> None:
         """Attend in parts, whose number depends on how many sequences there are and on nothing that changes."""
         if self._is_deterministic:
-            self.prefill_attention(q, kv, index, rows, out, scale, softcap)
+            self.prefill_attention(q, kv, rows, out, rules)
             return
-        parts = paged_attention_triton.part_count(
-            rows.count, kv.group.num_kv_heads, self._max_context, self._num_sms
-        )
+        kv_heads = kv.k.shape[1]
         paged_attention_triton.decode_attention(
             q[: rows.count],
-            kv.k[index],
-            kv.v[index],
+            kv.k,
+            kv.v,
             rows.tables,
             rows.lengths,
             out[: rows.count],
-            scale=scale,
-            window=kv.group.window,
-            softcap=softcap,
-            k_scales=None if kv.k_scale is None else kv.k_scale[index],
-            v_scales=None if kv.v_scale is None else kv.v_scale[index],
-            parts=parts,
+            parts=paged_attention_triton.part_count(rows.count, kv_heads, self._max_context, self._num_sms),
             workspace=self._workspace,
+            **_rules(kv, rules),
         )
 
     def prefill_attention(
-        self,
-        q: torch.Tensor,
-        kv: KVTensors,
-        index: int,
-        rows: Rows,
-        out: torch.Tensor,
-        scale: float,
-        softcap: float,
+        self, q: torch.Tensor, kv: KVLayer, rows: Rows, out: torch.Tensor, rules: ScoreRules
     ) -> None:
         """Attend, one launch for all sequences."""
         prefill_attention_triton.prefill_attention(
-            q,
-            kv.k[index],
-            kv.v[index],
-            rows.tables,
-            rows.starts,
-            rows.lengths,
-            out,
-            scale=scale,
-            window=kv.group.window,
-            softcap=softcap,
-            k_scales=None if kv.k_scale is None else kv.k_scale[index],
-            v_scales=None if kv.v_scale is None else kv.v_scale[index],
+            q, kv.k, kv.v, rows.tables, rows.starts, rows.lengths, out, **_rules(kv, rules)
         )
 
     def gated_activation(self, gate_up: torch.Tensor, out: torch.Tensor, gate: Activation) -> None:
@@ -193,3 +176,22 @@ class TritonOperations:
         if self._unpacked.numel() < part.rows * part.columns:
             self._unpacked = torch.empty(_UNPACKED_ELEMENTS, dtype=x.dtype, device=x.device)
         return self._unpacked[: part.rows * part.columns].view(part.rows, part.columns)
+
+
+class _AttentionRules(TypedDict):
+    scale: float
+    softcap: float
+    window: int
+    k_scales: torch.Tensor | None
+    v_scales: torch.Tensor | None
+
+
+def _rules(kv: KVLayer, rules: ScoreRules) -> _AttentionRules:
+    """What both kernels of attention are told beside rows and tensors."""
+    return {
+        "scale": rules.scale,
+        "softcap": rules.softcap,
+        "window": kv.window,
+        "k_scales": kv.k_scales,
+        "v_scales": kv.v_scales,
+    }

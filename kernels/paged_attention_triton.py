@@ -13,6 +13,9 @@ Dao et al., "Flash-Decoding for long-context inference", 2023.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -22,6 +25,26 @@ from inglenook.kernels.compilation import BF16, F32, FP8, I8, I32, Compilation
 MAX_PARTS = 32
 # padded head size -> (positions of a tile, warps, stages)
 _TILES = {16: (64, 4, 3), 32: (64, 4, 3), 64: (64, 4, 3), 128: (64, 4, 3), 256: (32, 4, 2)}
+
+
+@triton.jit
+def load_tile(
+    k_cache, v_cache, k_scales, v_scales, table, position, there, kv_head,
+    KV_HEADS: tl.constexpr, D: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, IS_QUANTISED: tl.constexpr,
+):  # fmt: skip
+    """Keys and values [N, BLOCK] at positions [N] of the sequence whose block table is `table`, and their scales [N]."""
+    d = tl.arange(0, BLOCK)
+    page = tl.load(table + position // PAGE, mask=there, other=0)
+    at = (page.to(tl.int64) * KV_HEADS + kv_head) * PAGE + position % PAGE
+    inside = there[:, None] & (d < D)[None, :]
+    k = tl.load(k_cache + at[:, None] * D + d[None, :], mask=inside, other=0.0)
+    v = tl.load(v_cache + at[:, None] * D + d[None, :], mask=inside, other=0.0)
+    k_scale = at
+    v_scale = at
+    if IS_QUANTISED:
+        k_scale = tl.load(k_scales + at, mask=there, other=0)
+        v_scale = tl.load(v_scales + at, mask=there, other=0)
+    return k, v, k_scale, v_scale
 
 
 @triton.jit
@@ -54,7 +77,7 @@ def accumulate(scores, v, v_scale, largest, total, acc, dtype: tl.constexpr, IS_
     return new, total, acc
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["table_width"])  # it changes as sequences grow, and must compile nothing then
 def _decode_kernel(
     q, out, maxima, sums, k_cache, v_cache, k_scales, v_scales, tables, lengths, table_width, qk_scale, softcap,
     HEADS: tl.constexpr, KV_HEADS: tl.constexpr, D: tl.constexpr, WINDOW: tl.constexpr,
@@ -82,16 +105,10 @@ def _decode_kernel(
     for tile in tl.range(begin, end):
         position = tile * N + tl.arange(0, N)
         visible = (position >= first) & (position < length)
-        page = tl.load(tables + sequence.to(tl.int64) * table_width + position // PAGE, mask=visible, other=0)
-        at = (page.to(tl.int64) * KV_HEADS + kv_head) * PAGE + position % PAGE
-        inside = visible[:, None] & (d < D)[None, :]
-        k = tl.load(k_cache + at[:, None] * D + d[None, :], mask=inside, other=0.0)
-        v = tl.load(v_cache + at[:, None] * D + d[None, :], mask=inside, other=0.0)
-        k_scale = at
-        v_scale = at
-        if IS_QUANTISED:
-            k_scale = tl.load(k_scales + at, mask=visible, other=0)
-            v_scale = tl.load(v_scales + at, mask=visible, other=0)
+        k, v, k_scale, v_scale = load_tile(
+            k_cache, v_cache, k_scales, v_scales, tables + sequence.to(tl.int64) * table_width, position, visible,
+            kv_head, KV_HEADS, D, PAGE, BLOCK, IS_QUANTISED,
+        )  # fmt: skip
         scores = scores_of_tile(
             queries, k, k_scale, visible[None, :], qk_scale, softcap, IS_QUANTISED, HAS_SOFTCAP
         )
@@ -148,7 +165,7 @@ def decode_attention(
     """
     sequences, heads, size = q.shape
     kv_heads, page = k_cache.shape[1], k_cache.shape[2]
-    _check(q, out, k_cache, k_scales, block_tables)
+    check_shapes(q, out, k_cache, k_scales, block_tables)
     if not sequences:
         return
     target, maxima, sums = out, None, None
@@ -171,13 +188,14 @@ def decode_attention(
         )
 
 
-def _check(
+def check_shapes(
     q: torch.Tensor,
     out: torch.Tensor,
     cache: torch.Tensor,
     scales: torch.Tensor | None,
     tables: torch.Tensor,
 ) -> None:
+    """Refuse, with ValueError, what neither kernel of attention reads right."""
     if q.shape != out.shape or not q.is_contiguous() or not out.is_contiguous():
         raise ValueError(f"q and out must be contiguous and of one shape, got {q.shape}, {out.shape}")
     if q.shape[1] % cache.shape[1] or q.shape[2] != cache.shape[3]:
@@ -194,36 +212,73 @@ def _tile(block: int, is_narrow: bool) -> tuple[int, int, int]:
     return (tile // 2 if is_narrow and block == 256 else tile), warps, stages
 
 
+@dataclass(frozen=True, slots=True)
+class AttentionCase:
+    """What both kernels of attention are compiled for: a head's size, how many, and the type of the cache."""
+
+    size: int
+    heads: int
+    kv_heads: int
+    cache: str
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.size} {self.cache[1:]}"
+
+    @property
+    def block(self) -> int:
+        """The padded head size."""
+        return int(triton.next_power_of_2(self.size))
+
+    @property
+    def oldest(self) -> int:
+        """The lowest compute capability with this cache."""
+        return 89 if self.cache == FP8 else 80
+
+    @property
+    def arguments(self) -> dict[str, str | None]:
+        """Types of the run-time arguments that both have."""
+        scales = F32 if self.cache == I8 else None
+        return {
+            "k_cache": self.cache, "v_cache": self.cache, "k_scales": scales, "v_scales": scales, "tables": I32,
+            "lengths": I32, "table_width": "i32", "qk_scale": "fp32", "softcap": "fp32",
+        }  # fmt: skip
+
+    def constants(self, window: int, has_softcap: bool) -> dict[str, Any]:
+        """The compile-time arguments that both have."""
+        return {
+            "HEADS": self.heads, "KV_HEADS": self.kv_heads, "D": self.size, "WINDOW": window,
+            "HAS_SOFTCAP": has_softcap, "IS_QUANTISED": self.cache == I8, "PAGE": 16, "BLOCK": self.block,
+        }  # fmt: skip
+
+
+def attention_cases() -> list[AttentionCase]:
+    """Head sizes and caches that are shipped."""
+    shapes = [(64, 9, 3), (96, 32, 32), (128, 32, 8), (256, 8, 4)]
+    return [AttentionCase(*shape, cache) for shape in shapes for cache in (BF16, I8, FP8)]
+
+
 def compilations() -> list[Compilation]:
     """Every configuration that is shipped: head sizes, caches, windows, soft caps, one part and many."""
     found = []
-    for size, heads, kv_heads in [(64, 9, 3), (96, 32, 32), (128, 32, 8), (256, 8, 4)]:
+    for case in attention_cases():
+        tile, warps, stages = _tile(case.block, case.cache in (I8, FP8))
+        for window, has_softcap, parts in [(0, False, 1), (0, False, 16), (4096, True, 16)]:
+            space = F32 if parts > 1 else None
+            found.append(
+                Compilation(
+                    f"decode attention {case.name}, window {window}, {parts} parts",
+                    _decode_kernel,
+                    {"q": BF16, "out": space or BF16, "maxima": space, "sums": space, **case.arguments},
+                    case.constants(window, has_softcap) | {"PARTS": parts, "M": 16, "N": tile},
+                    num_warps=warps,
+                    num_stages=stages,
+                    oldest=case.oldest,
+                )
+            )
+    for size in sorted({case.size for case in attention_cases()}):
         block = triton.next_power_of_2(size)
-        for cache in (BF16, I8, FP8):
-            tile, warps, stages = _tile(block, cache in (I8, FP8))
-            scales = F32 if cache == I8 else None
-            for window, has_softcap, parts in [(0, False, 1), (0, False, 16), (4096, True, 16)]:
-                is_split = parts > 1
-                found.append(
-                    Compilation(
-                        f"decode attention {size} {cache[1:]}, window {window}, {parts} parts",
-                        _decode_kernel,
-                        {
-                            "q": BF16, "out": F32 if is_split else BF16, "maxima": F32 if is_split else None,
-                            "sums": F32 if is_split else None, "k_cache": cache, "v_cache": cache,
-                            "k_scales": scales, "v_scales": scales, "tables": I32, "lengths": I32,
-                            "table_width": "i32", "qk_scale": "fp32", "softcap": "fp32",
-                        },
-                        {
-                            "HEADS": heads, "KV_HEADS": kv_heads, "D": size, "WINDOW": window,
-                            "HAS_SOFTCAP": has_softcap, "IS_QUANTISED": cache == I8, "PAGE": 16,
-                            "PARTS": parts, "M": 16, "N": tile, "BLOCK": block,
-                        },
-                        num_warps=warps,
-                        num_stages=stages,
-                        oldest=89 if cache == FP8 else 80,
-                    )
-                )  # fmt: skip
         for parts in (2, 32):
             found.append(
                 Compilation(

@@ -17,8 +17,14 @@ import torch
 import triton
 import triton.language as tl
 
-from inglenook.kernels.compilation import BF16, F32, FP8, I8, I32, Compilation
-from inglenook.kernels.paged_attention_triton import accumulate, scores_of_tile
+from inglenook.kernels.compilation import BF16, I8, I32, Compilation
+from inglenook.kernels.paged_attention_triton import (
+    accumulate,
+    attention_cases,
+    check_shapes,
+    load_tile,
+    scores_of_tile,
+)
 
 # padded head size -> (rows, positions, warps, stages) of a tile
 _TILES = {
@@ -30,7 +36,7 @@ _TILES = {
 }
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["table_width", "sequences"])  # both change from step to step
 def _prefill_kernel(
     q, out, k_cache, v_cache, k_scales, v_scales, tables, starts, lengths, sequences, table_width, qk_scale,
     softcap,
@@ -73,18 +79,10 @@ def _prefill_kernel(
         for tile in tl.range(first // N, tl.cdiv(seen, N)):
             position = tile * N + tl.arange(0, N)
             there = (position >= first) & (position < seen)
-            page = tl.load(
-                tables + sequence.to(tl.int64) * table_width + position // PAGE, mask=there, other=0
-            )
-            at = (page.to(tl.int64) * KV_HEADS + kv_head) * PAGE + position % PAGE
-            inside = there[:, None] & (d < D)[None, :]
-            k = tl.load(k_cache + at[:, None] * D + d[None, :], mask=inside, other=0.0)
-            v = tl.load(v_cache + at[:, None] * D + d[None, :], mask=inside, other=0.0)
-            k_scale = at
-            v_scale = at
-            if IS_QUANTISED:
-                k_scale = tl.load(k_scales + at, mask=there, other=0)
-                v_scale = tl.load(v_scales + at, mask=there, other=0)
+            k, v, k_scale, v_scale = load_tile(
+                k_cache, v_cache, k_scales, v_scales, tables + sequence.to(tl.int64) * table_width, position, there,
+                kv_head, KV_HEADS, D, PAGE, BLOCK, IS_QUANTISED,
+            )  # fmt: skip
             visible = there[None, :] & (position[None, :] <= place[:, None])
             if WINDOW > 0:
                 visible &= place[:, None] - position[None, :] < WINDOW
@@ -121,10 +119,7 @@ def prefill_attention(
     """
     tokens, heads, size = q.shape
     kv_heads, page = k_cache.shape[1], k_cache.shape[2]
-    if q.shape != out.shape or not q.is_contiguous() or not out.is_contiguous():
-        raise ValueError(f"q and out must be contiguous and of one shape, got {q.shape}, {out.shape}")
-    if (k_cache.dtype == torch.int8) != (k_scales is not None):
-        raise ValueError("an int8 cache needs scales, and no other has them")
+    check_shapes(q, out, k_cache, k_scales, block_tables)
     sequences = context_lengths.shape[0]
     if not tokens or not sequences:
         return
@@ -149,29 +144,18 @@ def _tile(block: int, is_quantised: bool) -> tuple[int, int, int, int]:
 def compilations() -> list[Compilation]:
     """Every configuration that is shipped: head sizes, caches, with and without window and soft cap."""
     found = []
-    for size, heads, kv_heads in [(64, 9, 3), (96, 32, 32), (128, 32, 8), (256, 8, 4)]:
-        block = triton.next_power_of_2(size)
-        for cache in (BF16, I8, FP8):
-            m, n, warps, stages = _tile(block, cache == I8)
-            scales = F32 if cache == I8 else None
-            for window, has_softcap in [(0, False), (4096, True)]:
-                found.append(
-                    Compilation(
-                        f"prefill attention {size} {cache[1:]}, window {window}",
-                        _prefill_kernel,
-                        {
-                            "q": BF16, "out": BF16, "k_cache": cache, "v_cache": cache, "k_scales": scales,
-                            "v_scales": scales, "tables": I32, "starts": I32, "lengths": I32,
-                            "sequences": "i32", "table_width": "i32", "qk_scale": "fp32", "softcap": "fp32",
-                        },
-                        {
-                            "HEADS": heads, "KV_HEADS": kv_heads, "D": size, "WINDOW": window,
-                            "HAS_SOFTCAP": has_softcap, "IS_QUANTISED": cache == I8, "PAGE": 16, "M": m,
-                            "N": n, "BLOCK": block,
-                        },
-                        num_warps=warps,
-                        num_stages=stages,
-                        oldest=89 if cache == FP8 else 80,
-                    )
-                )  # fmt: skip
+    for case in attention_cases():
+        m, n, warps, stages = _tile(case.block, case.cache == I8)
+        for window, has_softcap in [(0, False), (4096, True)]:
+            found.append(
+                Compilation(
+                    f"prefill attention {case.name}, window {window}",
+                    _prefill_kernel,
+                    {"q": BF16, "out": BF16, "starts": I32, "sequences": "i32", **case.arguments},
+                    case.constants(window, has_softcap) | {"M": m, "N": n},
+                    num_warps=warps,
+                    num_stages=stages,
+                    oldest=case.oldest,
+                )
+            )
     return found
