@@ -334,4 +334,31 @@ INSERT INTO settings(key, value) SELECT 'chat.preset', '"own"' WHERE EXISTS (
 );
 """
 
+
+@_step
+def m004_collections_and_encodings(db: sqlite_utils.Database) -> None:
+    """Let documents be gathered in collections, and note the encoding of each version of a text."""
+    db.executescript(_COLLECTIONS_4)
+
+
+_COLLECTIONS_4 = """
+CREATE TABLE collections (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX collections_by_name ON collections(name COLLATE NOCASE);
+
+CREATE TABLE collection_documents (
+    collection_id INTEGER NOT NULL REFERENCES collections(id) ON DELETE CASCADE,
+    document_id INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+    PRIMARY KEY (collection_id, document_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX collection_documents_by_document ON collection_documents(document_id);
+
+-- "" where the document is no text. `chosen_encoding` is the user's, "" for the one that was found.
+ALTER TABLE document_versions ADD COLUMN encoding TEXT NOT NULL DEFAULT '';
+ALTER TABLE document_versions ADD COLUMN is_encoding_guessed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE document_versions ADD COLUMN chosen_encoding TEXT NOT NULL DEFAULT '';
+"""
+
 SCHEMA_VERSION = len(_STEPS)
