@@ -21,13 +21,17 @@ Menu = Literal["Chat", "Documents", "View", "Appearance", "Help"]
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """One thing to do. `keys` are portable key sequences, the first is shown in menus; `group` makes a choice of one."""
+    """One thing to do. `keys` are portable key sequences, the first is shown in menus; `group` makes a choice of one.
+
+    `page` is the page of the centre that it shows and closes; until that page is registered the action is not offered.
+    """
 
     name: str
     menu: Menu
     text: str
     keys: tuple[str, ...] = ()
     group: str = ""
+    page: str = ""
 
 
 ACTIONS: tuple[ActionSpec, ...] = (
@@ -47,7 +51,10 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("stop", "Chat", "Stop or close", ("Esc",)),
     ActionSpec("add_documents", "Documents", "Add documents…", ("Ctrl+O",)),
     ActionSpec("add_folder", "Documents", "Add a folder…", ("Ctrl+Shift+O",)),
-    ActionSpec("models", "View", "Models", ("Ctrl+L",)),
+    ActionSpec("models", "View", "Models", ("Ctrl+L",), page="models"),
+    ActionSpec("settings", "View", "Settings", ("Ctrl+,",), page="settings"),
+    ActionSpec("compare", "View", "Ask two models", ("Ctrl+Shift+M",), page="compare"),
+    ActionSpec("privacy", "Help", "Privacy", page="privacy"),
     ActionSpec("focus_composer", "View", "Write a message", ("Ctrl+1",)),
     ActionSpec("focus_chats", "View", "List of chats", ("Ctrl+2",)),
     ActionSpec("focus_documents", "View", "List of documents", ("Ctrl+3",)),
@@ -97,6 +104,8 @@ def make_actions(
         if spec.group:
             action.setCheckable(True)
             groups.setdefault(spec.group, QActionGroup(owner)).addAction(action)
+        action.setVisible(not spec.page)
+        action.setEnabled(not spec.page)
         owner.addAction(action)
         actions[spec.name] = action
     return actions

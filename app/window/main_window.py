@@ -1,15 +1,17 @@
 """The window: side bar, the page in the centre, the source at the right, a line for what is wrong, and the keys.
 
-It holds widgets and moves between them; what they show and what their signals cause is joined in
-`window_controller.py`. Nothing heavy is imported here, so the first paint does not wait for storage or engine.
+It holds widgets and moves between them; what they show and what their signals cause is joined in `window_join.py`.
+A page or an action that another part brings is registered with `add_page` and `on_action`. Nothing heavy is imported
+here, so the first paint does not wait for storage or engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QEvent, QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QCloseEvent,
     QDragEnterEvent,
@@ -20,39 +22,29 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShortcut,
 )
-from PySide6.QtWidgets import (
-    QApplication,
-    QHBoxLayout,
-    QMainWindow,
-    QSplitter,
-    QStackedWidget,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from inglenook.app.chat.chat_page import ChatPage
 from inglenook.app.documents.drop_overlay import DropOverlay
 from inglenook.app.documents.source_panel import SourcePanel
 from inglenook.app.models.model_page import ModelPage
-from inglenook.app.text.plain_label import ElidedLabel, button, plain_button_text
 from inglenook.app.text.rich_text import label
-from inglenook.app.window.actions import ShortcutsDialog, make_actions, make_menu
+from inglenook.app.window.actions import ACTIONS, ShortcutsDialog, make_actions, make_menu
 from inglenook.app.window.banner import Banner
-from inglenook.app.window.icons import icon
+from inglenook.app.window.header import Header
+from inglenook.app.window.pages import CHAT, Pages
 from inglenook.app.window.sidebar import Sidebar
 from inglenook.app.window.theme import Theme
 from inglenook.app.window.welcome_page import WelcomePage
+from inglenook.app.window.window_place import put_back, saved_place
 from inglenook.app.window.window_style import window_style
-
-_STATE_VERSION = 1
 
 
 class MainWindow(QMainWindow):
     """All panes of the program. `is_restored` says whether it stands where it was left.
 
-    Signals: `files_dropped(paths)` anywhere in the window; `closing()` before it closes; `painted()` once, after the first paint;
-    `action_triggered(name)` for the actions that are not the window's own.
+    Signals: `files_dropped(paths)` anywhere in the window; `closing()` before it closes; `painted()` once, after the
+    first paint; `action_triggered(name)` for the actions that neither the window nor `on_action` has a handler for.
     """
 
     files_dropped = Signal(list)
@@ -65,18 +57,19 @@ class MainWindow(QMainWindow):
         self.theme = theme
         self._is_painted = False
         self.is_restored = False
+        self._chat_title = ""
+        self._added_handlers: dict[str, Callable[[], object]] = {}
         self.setObjectName("main_window")
         self.setWindowTitle("Inglenook")
         self.setAcceptDrops(True)
         self.sidebar = Sidebar(theme)
+        self.header = Header(theme)
         self.banner = Banner(theme)
         self.chat = ChatPage(theme)
         self.models = ModelPage(theme)
         self.welcome = WelcomePage(theme)
         self.source = SourcePanel(theme)
-        self._pages = QStackedWidget()
-        for page in (self.chat, self.models, self.welcome):
-            self._pages.addWidget(page)
+        self.pages = Pages()
         self._panes = QSplitter(Qt.Orientation.Horizontal)
         self._panes.setChildrenCollapsible(False)
         self._panes.setHandleWidth(1)
@@ -90,11 +83,16 @@ class MainWindow(QMainWindow):
         self.actions_by_name = make_actions(self, self._handlers())
         self.menu = make_menu(self, self.actions_by_name)
         self.menu.aboutToShow.connect(self._mark_scheme)
+        self.pages.shown.connect(self._show_title)
+        self.add_page(CHAT, self.chat, "", lambda: self.chat.composer)
+        self.add_page("models", self.models, self.tr("Models"), lambda: self.models.import_button)
+        self.add_page("welcome", self.welcome, "", lambda: self.welcome.main_button)
         QShortcut(Qt.Key.Key_F10, self, self._show_menu)
+        self.header.sidebar_requested.connect(self._toggle_sidebar)
+        self.header.models_requested.connect(self.actions_by_name["models"].trigger)
         self.sidebar.menu_requested.connect(self._show_menu)
         self.sidebar.models_requested.connect(self.show_models)
         self.sidebar.new_chat_requested.connect(self.actions_by_name["new_chat"].trigger)
-        self.models.close_requested.connect(self.show_chat)
         self.chat.find_bar.closed.connect(self._focus_page)
         theme.changed.connect(self._restyle)
         self._restyle()
@@ -102,30 +100,48 @@ class MainWindow(QMainWindow):
         self.resize(theme.px(1180), theme.px(780))
         self._panes.setSizes([theme.px(264), theme.px(916), 0])
 
+    # What other parts bring.
+
+    def add_page(
+        self, name: str, page: QWidget, title: str, first: Callable[[], QWidget] | None = None
+    ) -> None:
+        """Register a page of the centre; the action of the table whose `page` is `name` is offered from now on.
+
+        `first` says which widget the keyboard goes to. The page's signal `close_requested`, if it has one, closes it.
+        """
+        self.pages.add(name, page, title, first)
+        for spec in ACTIONS:
+            if spec.page == name:
+                self.actions_by_name[spec.name].setVisible(True)
+                self.actions_by_name[spec.name].setEnabled(True)
+
+    def on_action(self, name: str, handler: Callable[[], object]) -> None:
+        """Have an action of the table done by `handler`.
+
+        Raises:
+            KeyError: there is no action of that name.
+        """
+        self.actions_by_name[name].setEnabled(True)
+        self._added_handlers[name] = handler
+
     # What it shows.
 
     def show_chat(self) -> None:
         """Bring the conversation to the front."""
-        self._pages.setCurrentWidget(self.chat)
-        self._show_title()
-        self.chat.composer.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.pages.show_page(CHAT)
 
     def show_models(self) -> None:
         """Bring the model page to the front."""
-        self._pages.setCurrentWidget(self.models)
-        self._show_title()
-        self.models.import_button.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.pages.show_page("models")
 
     def show_welcome(self) -> None:
         """Show the page of the first run."""
-        self._pages.setCurrentWidget(self.welcome)
-        self._show_title()
-        self.welcome.main_button.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.pages.show_page("welcome")
 
     @property
     def page(self) -> QWidget | None:
-        """The page in the centre: `chat`, `models` or `welcome`."""
-        return self._pages.currentWidget()
+        """The page in the centre: `chat`, `models`, `welcome` or one that was added."""
+        return self.pages.currentWidget()
 
     def set_title(self, title: str) -> None:
         """Show a conversation's title."""
@@ -134,10 +150,13 @@ class MainWindow(QMainWindow):
 
     def set_model(self, words: str, tip: str = "") -> None:
         """Say in header and side bar which model answers."""
-        self.model_button.setText(plain_button_text(label(words, 40)))
-        self.model_button.setAccessibleName(self.tr("Model: {0}").format(words))
-        self.model_button.setToolTip(tip)
+        self.header.set_model(words, tip)
         self.sidebar.set_model(words)
+
+    @property
+    def model_button(self) -> QWidget:
+        """The header's button that names the model."""
+        return self.header.model_button
 
     def open_source(self) -> None:
         """Show the source's pane."""
@@ -159,37 +178,12 @@ class MainWindow(QMainWindow):
 
     def save_state(self) -> dict[str, str]:
         """Return geometry, panes, scale and scheme as text, for `restore_state`."""
-        return {
-            "geometry": bytes(self.saveGeometry().toBase64().data()).decode(),
-            "panes": ",".join(map(str, self._panes.sizes())),
-            "sidebar": str(int(not self.sidebar.isHidden())),
-            "scale": str(self.theme.scale),
-            "scheme": self.theme.scheme,
-        }
+        place = saved_place(self, self._panes, self.sidebar)
+        return place | {"scale": str(self.theme.scale), "scheme": self.theme.scheme}
 
     def restore_state(self, state: Mapping[str, str]) -> None:
         """Put the window back as it was; what is missing or damaged is left as it is."""
-        geometry = state.get("geometry", "")
-        if geometry:
-            self.is_restored = self.restoreGeometry(QByteArray.fromBase64(geometry.encode()))
-            self._come_on_screen()
-        sizes = [int(size) for size in state.get("panes", "").split(",") if size.isdigit()]
-        if len(sizes) == 3 and sizes[0] and sizes[1]:
-            self._panes.setSizes([sizes[0], sizes[1] + sizes[2], 0])
-        self.sidebar.setVisible(state.get("sidebar") != "0")
-
-    def _come_on_screen(self) -> None:
-        """Move to a screen that exists, where most of the window would be out of sight."""
-        frame = self.frameGeometry()
-        for screen in QApplication.screens():
-            seen = frame.intersected(screen.availableGeometry())
-            if 2 * seen.width() * seen.height() > frame.width() * frame.height():
-                return
-        place = QApplication.primaryScreen().availableGeometry()
-        self.resize(self.size().boundedTo(place.size()))
-        frame.setSize(self.size())
-        frame.moveCenter(place.center())
-        self.move(frame.topLeft())
+        self.is_restored = put_back(self, self._panes, self.sidebar, state)
 
     # Keys and events.
 
@@ -234,37 +228,19 @@ class MainWindow(QMainWindow):
             self._show_title()
 
     def _make_centre(self) -> QWidget:
-        self._chat_title = ""
         centre = QWidget()
         centre.setObjectName("centre")
-        self._header = QWidget()
-        self._header.setObjectName("header")
-        self._header.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.sidebar_button = QToolButton()
-        self.sidebar_button.setObjectName("icon_button")
-        self.sidebar_button.setAccessibleName(self.tr("Show or hide the side bar"))
-        self.sidebar_button.setToolTip(self.tr("Side bar (Ctrl+B)"))
-        self.sidebar_button.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.sidebar_button.clicked.connect(self._toggle_sidebar)
-        self._title = ElidedLabel(look="strong")
-        self.model_button = button("", "quiet_button")
-        self.model_button.clicked.connect(self._toggle_models)
-        self._header_line = QHBoxLayout(self._header)
-        self._header_line.addWidget(self.sidebar_button)
-        self._header_line.addWidget(self._title, 1)
-        self._header_line.addWidget(self.model_button)
         layout = QVBoxLayout(centre)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(self._header)
+        layout.addWidget(self.header)
         layout.addWidget(self.banner)
-        layout.addWidget(self._pages, 1)
+        layout.addWidget(self.pages, 1)
         return centre
 
     def _handlers(self) -> dict[str, Callable[[], object]]:
         theme = self.theme
         own: dict[str, Callable[[], object]] = {
-            "models": self._toggle_models,
             "search_chats": self._focus_search,
             "find": self._find,
             "find_next": lambda: self.chat.find_bar.step(1),
@@ -290,12 +266,19 @@ class MainWindow(QMainWindow):
             "shortcuts": lambda: ShortcutsDialog(theme, self).open(),
             "quit": self.close,
         }
-        others = ["new_chat", "delete_chat", "export_chat", "edit_question", "regenerate"]
-        others += ["add_documents", "add_folder"]
-        return own | {name: lambda name=name: self.action_triggered.emit(name) for name in others}
+        own |= {spec.name: partial(self.pages.toggle, spec.page) for spec in ACTIONS if spec.page}
+        others = [spec.name for spec in ACTIONS if spec.name not in own]
+        return own | {name: partial(self._do_added, name) for name in others}
+
+    def _do_added(self, name: str) -> None:
+        handler = self._added_handlers.get(name)
+        if handler is not None:
+            handler()
+        else:
+            self.action_triggered.emit(name)
 
     def _escape(self) -> None:
-        """Give Esc to what is open or going on: first a reply, then the source, the model page, a search."""
+        """Give Esc to what is open or going on: first a reply, then the source, the page, a search."""
         search = self.sidebar.chats.search
         if self.chat.composer.is_streaming and self.page is self.chat:
             self.chat.composer.stop_requested.emit()
@@ -307,17 +290,13 @@ class MainWindow(QMainWindow):
             search.clear()
         elif not self.source.isHidden():
             self.close_source()
-        elif self.page is self.models:
-            self.models.close_requested.emit()
+        elif self.page not in (self.chat, self.welcome):
+            self.pages.toggle(self.pages.name)
         else:
             self._focus_page()
 
     def _focus_page(self) -> None:
-        first: dict[QWidget | None, QWidget] = {
-            self.chat: self.chat.composer,
-            self.models: self.models.import_button,
-        }
-        first.get(self.page, self.welcome.main_button).setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.pages.first.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _focus_list(self, view: QWidget) -> None:
         self.sidebar.show()
@@ -339,21 +318,18 @@ class MainWindow(QMainWindow):
         self._focus_list(self.sidebar.chats.view)
 
     def _step_pane(self, step: int) -> None:
-        chat = self.chat
-        others = self.models.import_button if self.page is self.models else self.welcome.main_button
-        centre = [chat.view, chat.composer] if self.page is chat else [others]
-        side, documents = self.sidebar, self.sidebar.documents
+        """Move the keyboard to the next pane that is in sight, round and round."""
+        chat, side, documents = self.chat, self.sidebar, self.sidebar.documents
+        centre = [chat.view, chat.composer] if self.page is chat else [self.pages.first]
         chats = side.chats.view if side.chats.view.isVisible() else side.new_button
         shelf = documents.view if documents.view.isVisible() else documents.add_button
         panes = [pane for pane in (chats, shelf, *centre, self.source.focus_target) if pane.isVisible()]
         if not panes:
             return
         focus = QApplication.focusWidget()
-        here = [
-            i
-            for i, pane in enumerate(panes)
-            if focus is not None and (pane is focus or pane.isAncestorOf(focus))
-        ]
+        here = (
+            [i for i, pane in enumerate(panes) if focus is pane or pane.isAncestorOf(focus)] if focus else []
+        )
         place = (here[-1] + step if here else 0) % len(panes)
         panes[place].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
@@ -366,12 +342,6 @@ class MainWindow(QMainWindow):
         elif self.source.source is not None:
             self.open_source()
 
-    def _toggle_models(self) -> None:
-        if self.page is self.models:
-            self.models.close_requested.emit()
-        else:
-            self.show_models()
-
     def _show_menu(self) -> None:
         self.sidebar.show()
         place = self.sidebar.menu_button
@@ -382,19 +352,15 @@ class MainWindow(QMainWindow):
         self.actions_by_name[f"scheme_{self.theme.scheme}"].setChecked(True)
 
     def _show_title(self) -> None:
-        titles: dict[QWidget | None, str] = {self.models: self.tr("Models"), self.welcome: ""}
-        title = titles.get(self.page, self._chat_title)
-        self._title.setText(title or ("" if self.page is self.welcome else self.tr("New chat")))
+        is_chat = self.page is self.chat
+        title = (self._chat_title or self.tr("New chat")) if is_chat else self.pages.title
+        self.header.title.setText(title)
         shown = label(self._chat_title, 80)
-        self.setWindowTitle(f"{shown} — Inglenook" if shown and self.page is self.chat else "Inglenook")
+        self.setWindowTitle(f"{shown} — Inglenook" if shown and is_chat else "Inglenook")
 
     def _restyle(self) -> None:
         px = self.theme.px
         self.setStyleSheet(window_style(self.theme))
-        self._header_line.setContentsMargins(px(12), px(7), px(12), px(7))
-        self._header_line.setSpacing(px(8))
-        self.sidebar_button.setIcon(icon("sidebar", self.theme.colours.muted))
-        self.sidebar_button.setIconSize(QSize(px(18), px(18)))
         self.source.setMinimumWidth(px(260))
         self.setMinimumSize(px(560), px(400))
         QTimer.singleShot(0, self, self._show_title)
