@@ -16,6 +16,9 @@ Byte layouts (little-endian; d, m, dmin are fp16; "nibbles" are bytes whose low 
     Q5_K    d, dmin, 12 bytes, 32 bytes h, as Q4_K        the same with q + 16 (bit g of h[i])
     Q6_K    2 x 64 bytes of nibbles, 2 x 32 bytes of bit pairs h, 16 int8 s, d     w = (d * s_g) * (q + 16 h - 32)
                                                                                                  16 groups g of 16
+    QINT4_G64, _G128        d, m, 32 bytes of nibbles for each 64 elements       w = d * q + m
+    QINT8_G64, _G128        d, 64 or 128 int8 q                                  w = d * q
+    QFLOAT8_G32, _64, _128  d, 32, 64 or 128 float8 q (e4m3: no infinity, 0x7f and 0xff are NaN)     w = d * q
 
 The 12 bytes of Q4_K and Q5_K hold eight 6-bit scales s and minima m: bytes 0-3 have s_0..3 in their low six bits,
 bytes 4-7 m_0..3; bytes 8-11 have the low halves of s_4..7 and, in their high halves, of m_4..7, whose two upper bits
@@ -77,7 +80,7 @@ def _bf16(b: torch.Tensor) -> torch.Tensor:
     return b.view(torch.bfloat16).float()
 
 
-def _q8_0(b: torch.Tensor) -> torch.Tensor:
+def _qint8(b: torch.Tensor) -> torch.Tensor:
     return _half(b, 0) * b[:, 2:].view(torch.int8).float()
 
 
@@ -118,6 +121,15 @@ def _q6_k(b: torch.Tensor) -> torch.Tensor:
     return (scales[..., None] * q.view(-1, 16, 16)).view(-1, 256)
 
 
+def _qint4(b: torch.Tensor) -> torch.Tensor:
+    q = _nibbles(b[:, 4:].view(len(b), -1, 32)).view(len(b), -1)
+    return _half(b, 0) * q.float() + _half(b, 2)
+
+
+def _qfloat8(b: torch.Tensor) -> torch.Tensor:
+    return _half(b, 0) * b[:, 2:].contiguous().view(torch.float8_e4m3fn).float()
+
+
 def _half(b: torch.Tensor, at: int) -> torch.Tensor:
     """The fp16 numbers at byte `at` of each block: float32 [n, 1]."""
     return b[:, at : at + 2].contiguous().view(torch.float16).float()
@@ -150,7 +162,7 @@ _READERS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "F32": _f32,
     "F16": _f16,
     "BF16": _bf16,
-    "Q8_0": _q8_0,
+    "Q8_0": _qint8,
     "Q4_0": _q4_0,
     "Q4_1": _q4_1,
     "Q5_0": _q5_0,
@@ -158,4 +170,11 @@ _READERS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "Q4_K": _q4_k,
     "Q5_K": _q5_k,
     "Q6_K": _q6_k,
+    "QINT4_G64": _qint4,
+    "QINT4_G128": _qint4,
+    "QINT8_G64": _qint8,
+    "QINT8_G128": _qint8,
+    "QFLOAT8_G32": _qfloat8,
+    "QFLOAT8_G64": _qfloat8,
+    "QFLOAT8_G128": _qfloat8,
 }

@@ -45,6 +45,17 @@ FORMATS: dict[str, WeightFormat] = {
         WeightFormat("Q4_K", 256, 144),  # d, dmin fp16, 12 bytes of 6-bit scales and mins, 128 of nibbles
         WeightFormat("Q5_K", 256, 176),  # as Q4_K with 32 bytes of high bits
         WeightFormat("Q6_K", 256, 210),  # 128 low nibbles, 64 high pairs, 16 int8 scales, d fp16
+        # Our own, of models that were quantised here (engine/weights/quantize.py); in groups of 32, Q4_1 and Q8_0 are the
+        # same thing.
+        WeightFormat(
+            "QINT4_G64", 64, 36
+        ),  # d, m fp16, 32 bytes of nibbles for each 64 elements; w = d * q + m
+        WeightFormat("QINT4_G128", 128, 68),
+        WeightFormat("QINT8_G64", 64, 66),  # d fp16, int8; w = d * q
+        WeightFormat("QINT8_G128", 128, 130),
+        WeightFormat("QFLOAT8_G32", 32, 34),  # d fp16, float8 e4m3; w = d * q
+        WeightFormat("QFLOAT8_G64", 64, 66),
+        WeightFormat("QFLOAT8_G128", 128, 130),
     )
 }
 

@@ -1,6 +1,6 @@
 """Numbers that are infinite or none in a tensor as it lies in its file, found without dequantising it.
 
-In block formats only the scales and minima can be such; they are half floats at fixed places of each block. So a whole
+In block formats of whole numbers only the scales and minima can be such; they are half floats at fixed places of each block. So a whole
 file is looked through at about the speed of reading it, where a run shows only what its tokens happen to touch, and a
 back end that quantises anew may turn such a number into an ordinary one.
 """
@@ -14,7 +14,8 @@ from inglenook.kernels.weight_tensor import WeightTensor
 # format -> where its blocks have half floats (see the table of formats)
 _SCALES = {
     "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q4_K": (0, 2), "Q5_K": (0, 2),
-    "Q6_K": (208,),
+    "Q6_K": (208,), "QINT4_G64": (0, 2), "QINT4_G128": (0, 2), "QINT8_G64": (0,), "QINT8_G128": (0,),
+    "QFLOAT8_G32": (0,), "QFLOAT8_G64": (0,), "QFLOAT8_G128": (0,),
 }  # fmt: skip
 # element format -> type of its bits, and those of the exponent, which are all set in an infinity and in a NaN
 _ELEMENTS = {"F32": ("<u4", 0x7F800000), "F16": ("<u2", 0x7C00), "BF16": ("<u2", 0x7F80)}
@@ -44,4 +45,5 @@ def _has_broken(tensor: WeightTensor, rows: np.ndarray[tuple[int, ...], np.dtype
         bits = np.ascontiguousarray(blocks[:, start : start + 2]).view("<u2")
         if ((bits & 0x7C00) == 0x7C00).any():
             return True
-    return False
+    # of a float8 (e4m3), only all ones are no number
+    return name.startswith("QFLOAT8") and bool(((blocks[:, 2:] & 0x7F) == 0x7F).any())

@@ -139,7 +139,7 @@ class GGUFHeader:
         if form is None:
             raise UnsupportedModelError(
                 f"{self._name}: the tensor {name} has the type {TENSOR_TYPES.get(code, f'number {code}')}, "
-                f"which is not supported. Supported are {', '.join(FORMATS)}."
+                f"which is not supported. Supported are {', '.join(n for n in FORMATS if n in TENSOR_TYPES.values())}."
             )
         if shape[-1] % form.block_size:
             raise self._error(

@@ -21,15 +21,17 @@ def random_tensor(name: str) -> WeightTensor:
     """Finite numbers of a format, 5 rows of 512."""
     form = FORMATS[name]
     values = np.random.default_rng(3).standard_normal((5, 512)).astype(np.float32)
-    kind = gguf.GGMLQuantizationType[name]
-    if name.endswith("_K"):  # which the package only reads
+    if "_G" in name or name.endswith("_K"):  # our own, and those that the package only reads
         rng = np.random.default_rng(4)
         blocks = rng.integers(0, 256, (5, 512 // form.block_size, form.block_bytes), dtype=np.uint8)
+        if name.startswith("QFLOAT8"):
+            blocks[(blocks & 0x7F) == 0x7F] = 0
         half = np.frombuffer(np.float16(0.01).tobytes(), np.uint8)
-        for start in (208,) if name == "Q6_K" else (0, 2):
+        one = name == "Q6_K" or name.startswith(("QINT8", "QFLOAT8"))
+        for start in (form.block_bytes - 2 if name == "Q6_K" else 0,) if one else (0, 2):
             blocks[:, :, start : start + 2] = half
         return WeightTensor(form, (5, 512), blocks.reshape(5, -1))
-    data = gguf.quants.quantize(values, kind)
+    data = gguf.quants.quantize(values, gguf.GGMLQuantizationType[name])
     return WeightTensor(form, (5, 512), np.ascontiguousarray(data).view(np.uint8).reshape(5, -1).copy())
 
 
@@ -55,6 +57,14 @@ def test_elements_of_plain_formats_are_looked_at(name: str, bits: int) -> None:
     tensor = random_tensor(name)
     kind = "<u4" if name == "F32" else "<u2"
     tensor.data.view(kind)[4, 511] = bits
+
+    assert has_broken_numbers(tensor)
+
+
+@pytest.mark.parametrize("code", [0x7F, 0xFF])
+def test_a_float8_that_is_no_number_is_found(code: int) -> None:
+    tensor = random_tensor("QFLOAT8_G64")
+    tensor.data[4, -1] = code
 
     assert has_broken_numbers(tensor)
 
