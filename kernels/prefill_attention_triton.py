@@ -36,7 +36,11 @@ _TILES = {
 }
 
 
-@triton.jit(do_not_specialize=["table_width", "sequences"])  # both change from step to step
+# Counts change from step to step, and prompts may begin at any entry of the three lists: neither must compile anything.
+@triton.jit(
+    do_not_specialize=["table_width", "sequences"],
+    do_not_specialize_on_alignment=["tables", "starts", "lengths"],
+)
 def _prefill_kernel(
     q, out, k_cache, v_cache, k_scales, v_scales, tables, starts, lengths, sequences, table_width, qk_scale,
     softcap,

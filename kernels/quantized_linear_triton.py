@@ -32,7 +32,7 @@ _FEW_TILES = {1: (8, 8), 2: (8, 8), 4: (4, 8)}
 _TILES = {16: (64, 4, 4), 64: (64, 4, 3), 128: (128, 8, 3)}
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])  # it changes from step to step, and must compile nothing then
 def _few_rows_kernel(
     x, bias, out, low, high, scales, mins, supers, super_mins, rows, outputs, columns, units, out_stride,
     HAS_BIAS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, UNITS: tl.constexpr, BITS: tl.constexpr,
@@ -73,7 +73,7 @@ def _few_rows_kernel(
     )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])  # it changes from step to step, and must compile nothing then
 def _tiled_kernel(
     x, bias, out, low, high, scales, mins, supers, super_mins, rows, outputs, columns, units, out_stride,
     split_units,
@@ -113,7 +113,7 @@ def _tiled_kernel(
     tl.store(at_out, total.to(out.dtype.element_ty), mask=valid)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])  # it changes from step to step, and must compile nothing then
 def _sum_splits_kernel(
     parts, bias, out, rows, outputs, splits, out_stride, HAS_BIAS: tl.constexpr, N: tl.constexpr
 ):
