@@ -115,7 +115,7 @@ def load_model(
         context, num_blocks, notices = _plan_memory(file, backend, options, reserved_bytes)
         spec = dataclasses.replace(file.spec, context_length=context)
         groups = backend.kv_groups(spec)
-        tokenizer = Tokenizer.from_model_file(file)
+        tokenizer = Tokenizer.from_model_file(file, chat_template=options.chat_template)
         try:
             model = backend.load(
                 spec, file, lambda done, total: progress(LoadProgress("Loading", done, total))

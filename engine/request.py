@@ -188,7 +188,8 @@ class LoadOptions:
     model's own, reduced (with a notice in `Loaded`) when its KV cache would not fit. `num_threads` None takes the
     physical cores, less one when there are more than four. `speculation` guesses tokens by prompt lookup, where the
     back end computes a row alike at every number of rows, so that it changes nothing but the speed. `kv_dtype` None
-    is the back end's own; "int8" halves the KV cache of the native one.
+    is the back end's own; "int8" halves the KV cache of the native one. `chat_template` is used instead of the model's
+    own; "" is none.
     """
 
     backend: str = "auto"
@@ -197,6 +198,7 @@ class LoadOptions:
     max_step_tokens: int | None = None
     speculation: bool = True
     kv_dtype: Literal["float32", "float16", "bfloat16", "int8"] | None = None
+    chat_template: str = ""
 
     def __post_init__(self) -> None:
         limits = {"context_length": 2**31 - 1, "num_threads": MAX_THREADS, "max_step_tokens": 65536}

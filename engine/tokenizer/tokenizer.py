@@ -78,13 +78,25 @@ class Tokenizer:
         return cls(vocabulary_from_folder(path))
 
     @classmethod
-    def from_model_file(cls, file: ModelFile) -> Tokenizer:
+    def from_model_file(cls, file: ModelFile, *, chat_template: str = "") -> Tokenizer:
         """The tokenizer of an open model: from its header, or from the files beside its weights.
+
+        `chat_template`, unless "", is used instead of the model's own.
 
         Raises:
             UnsupportedModelError, ModelFileError: see `from_gguf` and `from_folder`.
         """
-        return cls.from_gguf(file.metadata) if file.kind == "gguf" else cls.from_folder(file.path)
+        is_gguf = file.kind == "gguf"
+        vocabulary = vocabulary_from_gguf(file.metadata) if is_gguf else vocabulary_from_folder(file.path)
+        if chat_template:
+            vocabulary = replace(vocabulary, templates={"default": chat_template})
+        return cls(vocabulary)
+
+    @property
+    def template(self) -> str:
+        """The source of the chat template; "" where there is none, or several without a usual one."""
+        templates = self._vocabulary.templates
+        return templates.get("default", next(iter(templates.values())) if len(templates) == 1 else "")
 
     @property
     def vocab_size(self) -> int:
