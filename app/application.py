@@ -93,7 +93,7 @@ class Application(QObject):
     def use_model(self, model: InstalledModel) -> None:
         """Load a chat model, and remember it for the next start."""
         self.settings.set("model.name", model.name)
-        self.bridge.load(model.path, name=model.name, options=self.settings.load_options())
+        self.bridge.load(model.path, name=model.name, options=self.settings.load_options(model.name))
 
     def get_starter(self) -> None:
         """Download the starter chat model, which is loaded when it is there, and the small embedder; the one click."""
@@ -139,7 +139,7 @@ class Application(QObject):
             if model is None or model.is_missing or model.record.kind != "chat":
                 model = state.preferred_chat
             if model is not None and self.bridge.model_state(CHAT).phase == "unloaded":
-                self.bridge.load(model.path, name=model.name, options=self.settings.load_options())
+                self.bridge.load(model.path, name=model.name, options=self.settings.load_options(model.name))
 
     def _take_fetched(self, model: InstalledModel) -> None:
         self.examiner.drop(model.path)

@@ -1,4 +1,4 @@
-"""The settings: declared once as data, from which dialogs, help and checks derive, and their values of now.
+"""The values of the settings as they are now; what they are is declared in settings_table.py.
 
 Values are kept in the database's settings table. One that is missing, of another type or out of range reads as its
 default, and the stored one stays; a key that this program does not know is left alone.
@@ -6,93 +6,15 @@ default, and the stored one stays; a key that this program does not know is left
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
 from inglenook.app.errors import AppError
+from inglenook.app.settings_presets import OWN, PRESETS, PresetValues, preset_values, sampling_of
+from inglenook.app.settings_table import MODEL_SETTINGS, OWN_STYLE_KEYS, SETTINGS, SettingSpec
 from inglenook.engine.request import LoadOptions, SamplingParams
-
-
-@dataclass(frozen=True, slots=True)
-class SettingSpec:
-    """One setting. The type is the default's; `minimum` and `maximum` bound numbers, `choices` names all values.
-
-    `label` is "" for what the program remembers without showing it.
-    """
-
-    key: str
-    default: Any
-    label: str = ""
-    hint: str = ""
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: tuple[str, ...] = ()
-
-    def fault(self, value: object) -> str:
-        """Say what is wrong with a value; "" for a good one."""
-        name = self.label or self.key
-        if type(value) is not type(self.default) and not (type(self.default) is float and type(value) is int):
-            return f"{name} must be of the type {type(self.default).__name__}, got {type(value).__name__}."
-        if self.choices and value not in self.choices:
-            return f"{name} must be one of {', '.join(self.choices)}, got {value!r}."
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            low, high = self.minimum, self.maximum
-            if (
-                not math.isfinite(value)
-                or (low is not None and value < low)
-                or (high is not None and value > high)
-            ):
-                return f"{name} must be from {low:g} to {high:g}, got {value:g}."
-        return ""
-
-
-SETTINGS: tuple[SettingSpec, ...] = (
-    SettingSpec("appearance.scheme", "system", "Colours", choices=("system", "light", "dark")),
-    SettingSpec("appearance.scale", 1.0, "Text size", "1 is the system's", 0.7, 3.0),
-    SettingSpec(
-        "chat.system", "", "Instructions", "What the model is told before every conversation; may stay empty"
-    ),
-    SettingSpec(
-        "chat.temperature",
-        0.7,
-        "Temperature",
-        "0 always takes the likeliest word; higher varies more",
-        0.0,
-        2.0,
-    ),
-    SettingSpec("chat.top_k", 0, "Top k", "Choose among the k likeliest words; 0 is all", 0, 1000),
-    SettingSpec("chat.top_p", 1.0, "Top p", "Choose among the likeliest words that add up to p", 0.01, 1.0),
-    SettingSpec(
-        "chat.min_p",
-        0.0,
-        "Min p",
-        "Leave out what is less than p times as likely as the likeliest",
-        0.0,
-        0.99,
-    ),
-    SettingSpec(
-        "chat.max_tokens",
-        0,
-        "Longest reply",
-        "In tokens; 0 is up to the end of the model's context",
-        0,
-        1_000_000,
-    ),
-    SettingSpec("model.name", "", "Model"),
-    SettingSpec("model.context_length", 0, "Context", "In tokens; 0 is the model's own", 0, 10_000_000),
-    SettingSpec("model.num_threads", 0, "Threads", "0 leaves it to the program", 0, 1024),
-    SettingSpec(
-        "model.idle_minutes", 15, "Unload after", "In minutes without a question; 0 never does", 0, 10_080
-    ),
-    SettingSpec("model.backend", "auto", "Back end"),
-    SettingSpec("documents.ticked_when_added", True, "Ask about a document as soon as it is added"),
-    SettingSpec("window.state", {}),
-    SettingSpec("window.conversation", 0, minimum=0, maximum=2**62),
-)
 
 Save = Callable[[Mapping[str, object]], object]
 
@@ -137,44 +59,112 @@ class AppSettings(QObject):
         """Return whether a value was stored, now or at an earlier time, be it the default."""
         return key in self._kept
 
+    def spec(self, key: str) -> SettingSpec:
+        """Return what a setting is. Raises: KeyError for a key that is not declared."""
+        return self._specs[key]
+
+    def is_default(self, key: str) -> bool:
+        """Whether a value is the default one."""
+        return bool(self.value(key) == self._specs[key].default)
+
     def set(self, key: str, value: object) -> None:
-        """Change and save a value.
+        """Change and save a value. A value of the own style makes that the style in force, beginning as the one before.
 
         Raises:
             AppError: it is of another type, or out of range; the sentence says which.
         """
-        spec = self._specs[key]
-        fault = spec.fault(value)
+        fault = self._specs[key].fault(value)
         if fault:
             raise AppError(fault)
-        if self.value(key) != value:
-            self._kept.add(key)
-            self._take(key, value)
-            self._save({key: value})
+        changes = {key: value}
+        if key in OWN_STYLE_KEYS and self.value("chat.preset") != OWN:
+            now = self.style()
+            changes = {own: getattr(now, _field(own)) for own in OWN_STYLE_KEYS}
+            changes |= {"chat.preset": OWN, key: value}
+        self._change(changes)
 
-    def sampling(self) -> SamplingParams:
-        """Return how replies are sampled."""
-        return SamplingParams(
-            max_tokens=self.value("chat.max_tokens") or None,
-            temperature=self.value("chat.temperature"),
-            top_k=self.value("chat.top_k"),
-            top_p=self.value("chat.top_p"),
-            min_p=self.value("chat.min_p"),
+    def reset(self, *keys: str) -> None:
+        """Take settings back to their defaults."""
+        self._change({key: self._specs[key].default for key in keys})
+
+    def shown_keys(self) -> tuple[str, ...]:
+        """The keys of all settings that people can set, in the order of the page."""
+        return tuple(key for key, spec in self._specs.items() if spec.label)
+
+    def style(self, preset: str = "", own: Mapping[str, Any] | None = None) -> PresetValues:
+        """Return the values of a style, "" of the one in force; `own` are those of a persona's own style."""
+        if preset in PRESETS:
+            return PRESETS[preset]
+        values = {_field(key): self.value(key) for key in OWN_STYLE_KEYS}
+        if preset == OWN and own is not None:
+            # A persona that was damaged or made by a newer program falls back on what is sound.
+            specs = {_field(key): self._specs[key] for key in OWN_STYLE_KEYS}
+            values |= {f: own[f] for f, spec in specs.items() if f in own and not spec.fault(own[f])}
+            return preset_values(OWN, values)
+        return preset_values(self.value("chat.preset"), values)
+
+    def sampling(self, preset: str = "", own: Mapping[str, Any] | None = None) -> SamplingParams:
+        """Return how replies are sampled, in the style in force or in a persona's."""
+        return sampling_of(
+            self.style(preset, own), max_tokens=self.value("chat.max_tokens"), seed=self.value("chat.seed")
         )
 
-    def load_options(self) -> LoadOptions:
-        """Return how the chat model is loaded."""
+    def model_options(self, name: str) -> dict[str, Any]:
+        """Return what was set for one model alone, by the keys of `MODEL_SETTINGS`; what is not sound is left out."""
+        stored = self.value("model.options").get(name)
+        if not isinstance(stored, dict):
+            return {}
+        sound = ((spec.key, stored[spec.key]) for spec in MODEL_SETTINGS if spec.key in stored)
+        specs = {spec.key: spec for spec in MODEL_SETTINGS}
+        return {key: value for key, value in sound if not specs[key].fault(value)}
+
+    def set_model_options(self, name: str, options: Mapping[str, Any]) -> None:
+        """Set what counts for one model alone, in place of what was; {} lets the settings of all count.
+
+        Raises:
+            AppError: a value is of another type, or out of range.
+        """
+        specs = {spec.key: spec for spec in MODEL_SETTINGS}
+        for key, value in options.items():
+            if fault := specs[key].fault(value):
+                raise AppError(fault)
+        others = {model: kept for model, kept in self.value("model.options").items() if model != name}
+        self.set("model.options", others | ({name: dict(options)} if options else {}))
+
+    def load_options(self, name: str = "") -> LoadOptions:
+        """Return how the chat model of that name is loaded."""
+        values = {spec.key: self._model_value(spec) for spec in MODEL_SETTINGS} | self.model_options(name)
         return LoadOptions(
-            backend=self.value("model.backend"),
-            context_length=self.value("model.context_length") or None,
-            num_threads=self.value("model.num_threads") or None,
+            backend=values["backend"],
+            context_length=values["context_length"] or None,
+            num_threads=values["num_threads"] or None,
+            kv_dtype=values["kv_type"] or None,
+            chat_template=values["chat_template"],
         )
 
     def idle_s(self) -> float | None:
         """Return after how many seconds without a question all models are unloaded; None: never."""
         return 60.0 * self.value("model.idle_minutes") or None
 
+    def _model_value(self, spec: SettingSpec) -> Any:
+        key = f"model.{spec.key}"
+        return self.value(key) if key in self._specs else spec.default
+
+    def _change(self, values: Mapping[str, object]) -> None:
+        changed = {key: value for key, value in values.items() if self.value(key) != value}
+        if not changed:
+            return
+        self._kept |= changed.keys()
+        for key, value in changed.items():
+            self._take(key, value)
+        self._save(changed)
+
     def _take(self, key: str, value: object) -> None:
         if self.value(key) != value:
             self._values[key] = float(value) if type(self._specs[key].default) is float else value  # type: ignore[arg-type]  # checked by `fault`
             self.changed.emit(key, self._values[key])
+
+
+def _field(key: str) -> str:
+    """The name of a style's value, from its setting's key."""
+    return key.removeprefix("chat.")
