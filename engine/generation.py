@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 
-import torch
+import numpy as np
+import numpy.typing as npt
 
 from inglenook.engine.logprobs import token_logprob
 from inglenook.engine.penalties import TokenCounts, penalised
@@ -58,7 +59,7 @@ class Generation:
             room = self.max_tokens - self.completion_tokens - 1
             self.sequence.drafts = self.lookup.propose(self.sequence.token_ids)[: max(0, room)]
 
-    def take(self, logits: torch.Tensor) -> tuple[int, TokenText | None]:
+    def take(self, logits: npt.NDArray[np.float32]) -> tuple[int, TokenText | None]:
         """Choose the next token from its logits, float32 [V]; returns it and the text that may be shown now.
 
         Raises:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import torch
+import numpy as np
+import numpy.typing as npt
 
 from inglenook.engine.request import TokenLogprob
 
 
-def token_logprob(logits: torch.Tensor, token_id: int, num_top: int) -> TokenLogprob:
+def token_logprob(logits: npt.NDArray[np.float32], token_id: int, num_top: int) -> TokenLogprob:
     """Return the natural logarithm of a token's probability and of the `num_top` best tokens', best first.
 
-    logits: float32 [V]. Computed in float64; equal scores are listed by ascending id.
+    logits: float32 [V], the largest finite. Computed in float64; equal scores are listed by ascending id.
     """
-    scores = logits.double()
-    scores = scores - torch.logsumexp(scores, dim=0)
+    scores = logits.astype(np.float64)
+    scores -= scores.max()
+    scores -= np.log(np.exp(scores).sum())
     top: tuple[tuple[int, float], ...] = ()
     if num_top:
-        threshold = torch.topk(scores, min(num_top, scores.shape[0])).values[-1]
-        candidates = torch.nonzero(scores >= threshold).flatten()
-        best = candidates[torch.sort(scores[candidates], descending=True, stable=True).indices[:num_top]]
+        count = min(num_top, len(scores))
+        threshold = np.partition(scores, len(scores) - count)[len(scores) - count]
+        candidates = np.flatnonzero(scores >= threshold)
+        best = candidates[np.argsort(-scores[candidates], kind="stable")[:count]]
         top = tuple((int(i), float(scores[i])) for i in best)
     return TokenLogprob(token_id, float(scores[token_id]), top)

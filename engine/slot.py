@@ -6,13 +6,15 @@ Used on the engine thread only. Every request in `completions` is answered here:
 
 from __future__ import annotations
 
+import itertools
 import logging
 import secrets
 import threading
 import time
 import traceback
 
-import torch
+import numpy as np
+import numpy.typing as npt
 
 from inglenook.engine.backend import StepCancelledError
 from inglenook.engine.completion import Completion
@@ -35,6 +37,8 @@ from inglenook.engine.speculative.prompt_lookup import PromptLookup
 from inglenook.engine.step_cost import StepCost
 
 logger = logging.getLogger(__name__)
+
+Logits = npt.NDArray[np.float32]
 
 
 class Slot:
@@ -141,10 +145,11 @@ class Slot:
             self._cost.observe(plan.num_tokens, seconds)
             self.metrics.observe_bandwidth(model.bytes_read(plan), seconds)
         # Taking a token changes what its chunk says of itself, so the rows are shared out first.
-        rows = torch.split(logits, [chunk.num_logits for chunk in plan.chunks])
-        for chunk, own in zip(plan.chunks, rows, strict=True):
-            if own.shape[0]:
-                self._take_logits(chunk, own, plan)
+        ends = list(itertools.accumulate(chunk.num_logits for chunk in plan.chunks))
+        rows = logits.numpy()
+        for chunk, start, end in zip(plan.chunks, [0, *ends], ends, strict=False):
+            if end > start:
+                self._take_logits(chunk, rows[start:end], plan)
         if not self.completions:
             model.scheduler.kv.integrity()
 
@@ -271,7 +276,7 @@ class Slot:
                 if generation.finish_reason is None and generation.sequence.num_pending == 1:
                     generation.draft()
 
-    def _take_logits(self, chunk: Chunk, logits: torch.Tensor, plan: StepPlan) -> None:
+    def _take_logits(self, chunk: Chunk, logits: Logits, plan: StepPlan) -> None:
         """Choose a sequence's next tokens: one, and one more for each draft that was chosen too.
 
         logits: float32 [num_logits, V].
@@ -304,7 +309,7 @@ class Slot:
             del self.completions[completion.id]
             self._finish(completion)
 
-    def _take_token(self, completion: Completion, generation: Generation, logits: torch.Tensor) -> int:
+    def _take_token(self, completion: Completion, generation: Generation, logits: Logits) -> int:
         token_id, piece = generation.take(logits)
         completion.count_token()
         self.metrics.num_generation_tokens += 1

@@ -9,6 +9,7 @@ import torch
 from inglenook.engine.errors import ModelFileError
 from inglenook.engine.request import SamplingParams
 from inglenook.engine.sampler import sample
+from inglenook.kernels.gumbel import gumbel_noise
 
 
 def draw(logits, *, position=0, seed=0, **params):
@@ -103,3 +104,40 @@ def test_draws_follow_the_softmax_by_chi_square(params):
     assert counts[~keep].sum() == 0
     statistic = ((counts - expected * count) ** 2 / (expected * count + 1e-300))[keep].sum()
     assert statistic < 24.3  # 0.1 % point of chi-square with 7 degrees of freedom
+
+
+def by_the_plain_formula(logits, params, **key):
+    """A whole sort, every filter on all tokens, noise for all that are kept."""
+    scaled = (logits.astype(np.float64) - float(logits.max())) / params.temperature
+    order = np.lexsort((np.arange(len(logits)), -scaled))[: params.top_k or len(logits)]
+    probabilities = np.exp(scaled[order]) / np.exp(scaled[order]).sum()
+    keep = np.cumsum(probabilities) - probabilities < params.top_p
+    keep &= probabilities >= params.min_p * probabilities[0]
+    keep[0] = True
+    ids = np.sort(order[keep])
+    noise = gumbel_noise(**key, token_ids=torch.from_numpy(ids)).numpy()
+    return int(ids[(scaled[ids] + noise).argmax()])
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {},
+        {"top_k": 40},
+        {"top_p": 0.9},
+        {"top_p": 0.999},
+        {"min_p": 0.05},
+        {"top_k": 900, "top_p": 0.95, "min_p": 0.001},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("temperature", [0.3, 0.7, 1.5])
+def test_draws_are_those_of_the_plain_formula(filters, temperature):
+    rng = np.random.default_rng(5)
+    params = SamplingParams(temperature=temperature, **filters)
+    for position in range(6):
+        logits = (rng.standard_normal(49_152) * 3).astype(np.float32)
+        logits[position::5] = -np.inf
+        key = {"seed": 9, "choice": 1, "position": position}
+
+        assert sample(logits, params, **key) == by_the_plain_formula(logits, params, **key)

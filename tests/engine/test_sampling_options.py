@@ -3,8 +3,8 @@
 import math
 import random
 
+import numpy as np
 import pytest
-import torch
 from tiny_gguf import write_tiny_gguf
 
 from inglenook.engine.client import EngineClient
@@ -12,6 +12,7 @@ from inglenook.engine.errors import InvalidRequestError
 from inglenook.engine.logprobs import token_logprob
 from inglenook.engine.penalties import TokenCounts, penalised
 from inglenook.engine.request import LoadOptions, Request, SamplingParams
+from inglenook.engine.sampler import sample
 from inglenook.engine.speculative.prompt_lookup import MAX_DRAFTS, PromptLookup
 from inglenook.engine.step_cost import StepCost
 
@@ -47,7 +48,7 @@ def counts(prompt=(), reply=()):
 
 
 def test_penalties_follow_their_formulas():
-    logits = torch.tensor([2.0, -2.0, 1.0, 4.0])
+    logits = np.array([2.0, -2.0, 1.0, 4.0], np.float32)
     params = SamplingParams(
         repetition_penalty=2.0, presence_penalty=0.5, frequency_penalty=0.25, logit_bias={3: -1.5}
     )
@@ -58,8 +59,18 @@ def test_penalties_follow_their_formulas():
     assert logits.tolist() == [2.0, -2.0, 1.0, 4.0]
 
 
+@pytest.mark.parametrize("penalty", [1e-38, 1e-45])
+def test_a_penalty_near_zero_leaves_numbers(penalty):
+    logits = np.array([30.0, -2.0, 1.0], np.float32)
+
+    got = penalised(logits, SamplingParams(repetition_penalty=penalty), counts(prompt=[0, 1]))
+
+    assert np.isfinite(got).all()
+    assert sample(got, SamplingParams(temperature=1), seed=1, choice=0, position=1) == 0
+
+
 def test_without_penalties_the_logits_are_the_same_object():
-    logits = torch.zeros(4)
+    logits = np.zeros(4, np.float32)
 
     assert penalised(logits, SamplingParams(), counts([1], [2])) is logits
 
@@ -77,7 +88,7 @@ def test_a_bias_for_an_unknown_token_is_refused(client):
 
 
 def test_logprobs_are_of_the_models_own_distribution():
-    logits = torch.tensor([0.0, 1.0, 1.0, -math.inf])
+    logits = np.array([0.0, 1.0, 1.0, -math.inf], np.float32)
 
     got = token_logprob(logits, 0, 2)
 

@@ -1,8 +1,11 @@
 """Keyed noise."""
 
+import numpy as np
+import pytest
 import torch
 
-from inglenook.kernels.gumbel import gumbel_noise, mix
+from inglenook.kernels import gumbel
+from inglenook.kernels.gumbel import gumbel_argmax, gumbel_noise, mix
 
 
 def test_mix_gives_splitmix64s_published_first_outputs():
@@ -47,3 +50,54 @@ def test_tensor_arithmetic_equals_the_integer_definition():
     noise = gumbel_noise(2**64 - 1, 5, 77, torch.tensor([0, 1, 151_935]))
 
     assert torch.equal(noise, -torch.log(-torch.log(uniform)))
+
+
+def by_the_definition(logits, temperature, ids, **key):
+    scaled = (logits.astype(np.float64) - float(logits.max())) / temperature
+    return int((scaled + gumbel_noise(**key, token_ids=torch.from_numpy(ids)).numpy()).argmax())
+
+
+@pytest.mark.parametrize("size", [1, 2, 50, 3000])
+@pytest.mark.parametrize("temperature", [1e-5, 1e-3, 0.1, 0.7, 1.0, 5.0, 100.0])
+def test_the_race_has_the_winner_of_all_noise(size, temperature, monkeypatch):
+    monkeypatch.setattr(gumbel, "_BLOCK", 1000)
+    rng = np.random.default_rng(size)
+    for number, spread in enumerate([0.0, 1e-3, 1.0, 5.0, 30.0, 1e30] * 4):
+        logits = (rng.standard_normal(size) * spread).astype(np.float32)
+        if number % 3 == 1:
+            logits = np.round(logits)  # many equals
+        if number % 3 == 2:
+            logits[1::2] = -np.inf
+        ids = np.sort(rng.choice(10 * size, size, replace=False)) if number % 2 else np.arange(size)
+        key = {"seed": 2**64 - 1 - number, "choice": number % 2, "position": number}
+
+        got = gumbel_argmax(logits, temperature, **key, token_ids=ids if number % 2 else None)
+
+        assert got == by_the_definition(logits, temperature, ids, **key)
+
+
+def test_the_race_needs_the_noise_of_few_tokens_only(monkeypatch):
+    asked = []
+
+    def counted(seed, choice, position, token_ids):
+        asked.append(len(token_ids))
+        return gumbel_noise(seed, choice, position, token_ids)
+
+    monkeypatch.setattr(gumbel, "gumbel_noise", counted)
+    logits = np.random.default_rng(0).standard_normal(50_000).astype(np.float32)
+
+    for position in range(50):
+        gumbel_argmax(logits, 0.7, seed=1, choice=0, position=position)
+
+    assert sum(asked) < 200
+
+
+def test_bounds_lie_just_below_the_complement_of_each_uniform_number():
+    base = mix(77)
+    ids = np.arange(5000)
+
+    bounds = gumbel._complements(base, ids)
+
+    exact = np.array([1 - gumbel._uniform(base, int(t)) for t in ids])
+    assert (bounds <= exact * (1 + 1e-7)).all()
+    assert (exact - bounds < 2.0**-31 + 1e-7 * exact).all()
