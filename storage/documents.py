@@ -8,29 +8,25 @@ old one only when it is complete; until then the old one is searched. Changes go
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from inglenook.storage.database import Database, now_ms
-from inglenook.storage.driver import Row
+from inglenook.storage.document_collections import drop_empty_collections
+from inglenook.storage.document_rows import (
+    PAGE_COLUMNS,
+    SELECT_DOCUMENTS,
+    chunk_row,
+    document_of,
+    page_of,
+    storable_or_none,
+)
 from inglenook.storage.errors import InvalidValueError, NotFoundError
-from inglenook.storage.languages import needs_trigrams
-from inglenook.storage.packing import pack_rectangles
 from inglenook.storage.parsing.document import Chunk, ParsedDocument, ParsedPage
 from inglenook.storage.records import Document
-from inglenook.storage.segmentation import segmented
-from inglenook.storage.text import from_json, storable, to_json
+from inglenook.storage.text import storable, to_json
 from inglenook.storage.vector_blocks import drop_vectors, keep_vectors
 
-# Of each document the newest version; counts are of the version that is searched.
-_SELECT = """
-SELECT d.id, d.path, d.name, v.id, v.sha256, v.size_bytes, v.modified_at_ns, v.kind, v.title, v.status, v.error, v.notices,
-    v.num_pages, (SELECT count(*) FROM chunks c WHERE c.version_id = d.current_version_id),
-    d.is_missing, d.added_at_ms, d.trashed_at_ms
-FROM documents d JOIN document_versions v ON v.document_id = d.id AND v.sha256 = d.sha256
-"""
-_PAGE = "page_index, label, text, width, height, first_line, last_line"
 PAGES_PER_SLICE = 50
 
 
@@ -46,7 +42,8 @@ class Documents:
         """Note a file to be read; return its document, and whether there is something to read.
 
         The same bytes again, also at another path, give the same document with nothing to read, unless reading it
-        failed before. A document in the trash is taken out of it.
+        failed before. A document in the trash is taken out of it. A new version keeps the encoding that was chosen for
+        the one before.
         """
         path, name = storable(path), storable(name)
         with self._db.atomic():
@@ -62,7 +59,7 @@ class Documents:
                 )
                 self._db.execute(
                     "UPDATE document_versions SET status = 'waiting', error = '' "
-                    "WHERE document_id = ? AND sha256 = ? AND status = 'failed'",
+                    "WHERE document_id = ? AND sha256 = ? AND status IN ('failed', 'locked')",
                     (document_id, sha256),
                 )
                 document = self.get(document_id)
@@ -77,7 +74,7 @@ class Documents:
                 # A version that was still being read is overtaken.
                 self._db.execute(
                     "UPDATE document_versions SET status = 'superseded' "
-                    "WHERE document_id = ? AND status IN ('waiting', 'parsing', 'failed')",
+                    "WHERE document_id = ? AND status IN ('waiting', 'parsing', 'failed', 'locked')",
                     (document_id,),
                 )
             else:
@@ -88,7 +85,8 @@ class Documents:
             # The same bytes as an earlier version of this document: that version is read anew.
             self._db.execute(
                 "INSERT INTO document_versions(document_id, sha256, size_bytes, modified_at_ns, kind, status, "
-                "added_at_ms) VALUES (?, ?, ?, ?, ?, 'waiting', ?) "
+                "added_at_ms, chosen_encoding) VALUES (?1, ?2, ?3, ?4, ?5, 'waiting', ?6, coalesce((SELECT chosen_encoding "
+                "FROM document_versions WHERE document_id = ?1 ORDER BY id DESC LIMIT 1), '')) "
                 "ON CONFLICT(document_id, sha256) DO UPDATE SET status = 'waiting', error = '', "
                 "modified_at_ns = excluded.modified_at_ns",
                 (document_id, sha256, size_bytes, modified_at_ns, kind, now_ms()),
@@ -106,15 +104,15 @@ class Documents:
         Raises:
             NotFoundError: there is none of that id.
         """
-        row = self._db.row(f"{_SELECT} WHERE d.id = ?", (document_id,))
+        row = self._db.row(f"{SELECT_DOCUMENTS} WHERE d.id = ?", (document_id,))
         if row is None:
             raise _not_found(document_id)
-        return _document(row)
+        return document_of(row)
 
     def find(self, sha256: str) -> Document | None:
         """Return the document whose newest version has these bytes, or None."""
-        row = self._db.row(f"{_SELECT} WHERE d.sha256 = ?", (sha256,))
-        return _document(row) if row else None
+        row = self._db.row(f"{SELECT_DOCUMENTS} WHERE d.sha256 = ?", (sha256,))
+        return document_of(row) if row else None
 
     def known_files(self) -> dict[str, tuple[int, int]]:
         """Return size and time of change of each file that was read, by path: a file that still has both is unchanged.
@@ -129,14 +127,14 @@ class Documents:
 
     def entries(self, *, trashed: bool = False) -> list[Document]:
         """Return all documents, or those in the trash, in the order in which they were added."""
-        return [_document(row) for row in self._db.rows(
-            f"{_SELECT} WHERE (d.trashed_at_ms IS NOT NULL) = ? ORDER BY d.id", (trashed,)
+        return [document_of(row) for row in self._db.rows(
+            f"{SELECT_DOCUMENTS} WHERE (d.trashed_at_ms IS NOT NULL) = ? ORDER BY d.id", (trashed,)
         )]  # fmt: skip
 
     def waiting(self) -> list[Document]:
         """Return the documents to be read, oldest first."""
-        return [_document(row) for row in self._db.rows(
-            f"{_SELECT} WHERE v.status = 'waiting' AND d.trashed_at_ms IS NULL ORDER BY v.id"
+        return [document_of(row) for row in self._db.rows(
+            f"{SELECT_DOCUMENTS} WHERE v.status = 'waiting' AND d.trashed_at_ms IS NULL ORDER BY v.id"
         )]  # fmt: skip
 
     def requeue_unfinished(self) -> int:
@@ -164,7 +162,7 @@ class Documents:
                     (
                         version_id,
                         page.index,
-                        _storable(page.label),
+                        storable_or_none(page.label),
                         storable(page.text),
                         page.width,
                         page.height,
@@ -178,23 +176,45 @@ class Documents:
                 "INSERT INTO chunks(version_id, page_index, page_label, char_start, char_end, first_line, last_line, "
                 "rectangles, heading_path, context, text, content_hash, search_heading, search_text, has_trigrams) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [_chunk_row(version_id, chunk) for chunk in chunks],
+                [chunk_row(version_id, chunk) for chunk in chunks],
             )
 
+    def choose_encoding(self, document_id: int, encoding: str) -> Document:
+        """Have a text read again in an encoding that the user chose, "" for the one that is found; it is kept.
+
+        Until it is read again nothing of it is found. Raises `NotFoundError`.
+        """
+        with self._db.atomic():
+            document = self.get(document_id)
+            self._set_version(
+                document.version_id,
+                "chosen_encoding = ?, status = 'waiting', error = ''",
+                (storable(encoding),),
+            )
+            return self.get(document_id)
+
     def finish_version(
-        self, version_id: int, *, kind: str = "", title: str = "", notices: Sequence[str] = ()
+        self,
+        version_id: int,
+        *,
+        kind: str = "",
+        title: str = "",
+        notices: Sequence[str] = (),
+        encoding: str = "",
+        is_encoding_guessed: bool = False,
     ) -> None:
         """Search this version from now on, in place of the one before; unchanged chunks keep their vectors.
 
         Of the version before, the pages stay that answers cite, and are gone with the document.
 
-        `title` is the document's own; `notices` are sentences for the user ("no text on 3 of 200 pages").
+        `title` is the document's own; `notices` are sentences for the user ("no text on 3 of 200 pages"); `encoding`
+        is that of a text.
         """
         with self._db.atomic():
             self._set_version(
                 version_id,
-                "status = 'ready', kind = ?, title = ?, notices = ?",
-                (kind, storable(title), to_json([*notices])),
+                "status = 'ready', kind = ?, title = ?, notices = ?, encoding = ?, is_encoding_guessed = ?",
+                (kind, storable(title), to_json([*notices]), encoding, int(is_encoding_guessed)),
             )
             others = [
                 row[0]
@@ -226,13 +246,28 @@ class Documents:
         self.begin_version(version_id)
         for pages, chunks in slices(parsed):
             self.add_pages(version_id, pages, chunks)
-        self.finish_version(version_id, kind=parsed.kind, title=parsed.title or "", notices=parsed.notes)
+        self.finish_parsed(version_id, parsed)
 
-    def fail_version(self, version_id: int, error: str) -> None:
-        """Note the sentence why a version could not be read; a version before it stays searched."""
+    def finish_parsed(self, version_id: int, parsed: ParsedDocument) -> None:
+        """Finish a version with what parsing says of it; its pages are stored."""
+        self.finish_version(
+            version_id,
+            kind=parsed.kind,
+            title=parsed.title or "",
+            notices=parsed.notes,
+            encoding=parsed.encoding or "",
+            is_encoding_guessed=parsed.is_encoding_guessed,
+        )
+
+    def fail_version(self, version_id: int, error: str, *, needs_password: bool = False) -> None:
+        """Note the sentence why a version could not be read; a version before it stays searched.
+
+        One that `needs_password` is "locked": it waits for the user and not for another file.
+        """
+        status = "locked" if needs_password else "failed"
         with self._db.atomic():
             self._drop_content([version_id])
-            self._set_version(version_id, "status = 'failed', num_pages = 0, error = ?", (storable(error),))
+            self._set_version(version_id, "status = ?, num_pages = 0, error = ?", (status, storable(error)))
 
     def set_missing(self, document_id: int, is_missing: bool) -> None:
         """Note whether the file is still where it was; its text stays searchable."""
@@ -244,16 +279,17 @@ class Documents:
     def pages(self, version_id: int) -> list[ParsedPage]:
         """Return the pages of a version, for a document that goes into the prompt whole."""
         rows = self._db.rows(
-            f"SELECT {_PAGE} FROM pages WHERE version_id = ? ORDER BY page_index", (version_id,)
+            f"SELECT {PAGE_COLUMNS} FROM pages WHERE version_id = ? ORDER BY page_index", (version_id,)
         )
-        return [_page(row) for row in rows]
+        return [page_of(row) for row in rows]
 
     def page(self, version_id: int, page_index: int) -> ParsedPage | None:
         """Return one page, or None where the version is no longer kept or has no such page."""
         row = self._db.row(
-            f"SELECT {_PAGE} FROM pages WHERE version_id = ? AND page_index = ?", (version_id, page_index)
+            f"SELECT {PAGE_COLUMNS} FROM pages WHERE version_id = ? AND page_index = ?",
+            (version_id, page_index),
         )
-        return _page(row) if row else None
+        return page_of(row) if row else None
 
     def trash(self, document_id: int) -> None:
         """Move it to the trash: no longer searched, found again by `restore` or by adding the file again."""
@@ -271,6 +307,7 @@ class Documents:
             )]  # fmt: skip
             self._drop_content(versions)
             self._db.execute("DELETE FROM documents WHERE id = ?", (document_id,))
+            drop_empty_collections(self._db)
 
     def _drop_content(self, version_ids: Sequence[int], *, but_cited_pages: bool = False) -> None:
         which = "version_id IN (SELECT value FROM json_each(?))"
@@ -312,49 +349,5 @@ def slices(
         yield pages, [chunk for chunk in parsed.chunks if chunk.page_index in indexes]
 
 
-def _page(row: Row) -> ParsedPage:
-    return ParsedPage(
-        index=row[0],
-        label=row[1],
-        text=row[2],
-        width=row[3],
-        height=row[4],
-        first_line=row[5],
-        last_line=row[6],
-    )
-
-
 def _not_found(document_id: int) -> NotFoundError:
     return NotFoundError(f"There is no document {document_id}; it may have been deleted.")
-
-
-def _chunk_row(version_id: int, chunk: Chunk) -> tuple[object, ...]:
-    text, context = storable(chunk.text), storable(chunk.context)
-    search_text = segmented(text)
-    return (
-        version_id,
-        chunk.page_index,
-        _storable(chunk.page_label),
-        chunk.start,
-        chunk.end,
-        chunk.first_line,
-        chunk.last_line,
-        pack_rectangles(chunk.rects),
-        to_json([*chunk.heading]),
-        context,
-        text,
-        hashlib.sha256(f"{context}\n{text}".encode()).digest(),
-        segmented(context),
-        None if search_text == text else search_text,
-        int(needs_trigrams(text)),
-    )
-
-
-def _storable(text: str | None) -> str | None:
-    return None if text is None else storable(text)
-
-
-def _document(row: Row) -> Document:
-    notices = tuple(map(str, from_json(row[11], list)))
-    values = [*row[:11], notices, row[12], row[13], bool(row[14]), *row[15:]]
-    return Document(*values)

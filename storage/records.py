@@ -14,7 +14,7 @@ from inglenook.storage.parsing.document import Rect
 
 Role = Literal["system", "user", "assistant"]
 MessageStatus = Literal["complete", "streaming", "interrupted", "failed"]
-VersionStatus = Literal["waiting", "parsing", "ready", "failed", "superseded"]
+VersionStatus = Literal["waiting", "parsing", "ready", "failed", "locked", "superseded"]
 
 FORGOTTEN = "[forgotten]"
 """What stands in place of a quote whose document was forgotten."""
@@ -84,7 +84,9 @@ class Document:
     """A document and its newest version.
 
     `status` is that version's; until it is "ready" the version before, if there was one, is still searched.
-    `is_missing`: the file is no longer where it was. `num_chunks` counts what is searchable now.
+    One that is "locked" waits for its password. `is_missing`: the file is no longer where it was. `num_chunks` counts
+    what is searchable now. `encoding` is that of a text as it was read, by a guess where the bytes do not prove it;
+    `chosen_encoding` is the user's, "" for none.
     """
 
     id: int
@@ -104,6 +106,9 @@ class Document:
     is_missing: bool
     added_at_ms: int
     trashed_at_ms: int | None
+    encoding: str = ""
+    is_encoding_guessed: bool = False
+    chosen_encoding: str = ""
 
 
 @dataclass(frozen=True, slots=True)

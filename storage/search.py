@@ -24,6 +24,7 @@ from inglenook.storage.match_query import any_of, quoted, trigrams_terms, words_
 from inglenook.storage.packing import unpack_rectangles
 from inglenook.storage.records import Hit, IndexedChunk, Place
 from inglenook.storage.rescoring import DEPTH, rescored
+from inglenook.storage.scope import ScopedChunks, searched_chunks
 from inglenook.storage.text import from_json
 from inglenook.storage.vectors import Vectors
 
@@ -72,16 +73,14 @@ class Search:
         embedder's vectors are still being made beside those of another. A document in the trash, or a version that is
         not complete yet while an older one is there, is never found.
         """
-        versions = self._versions(document_ids)
+        scope = searched_chunks(self._db, document_ids)
         depth = max(ARM_DEPTH, limit)
         if keyword_weight is None:
             keyword_weight = keyword_weight_for(question, embedder)
-        by_words = self._keyword_arm(question, versions, depth) if keyword_weight > 0 else []
+        by_words = self._keyword_arm(question, scope, depth) if keyword_weight > 0 else []
         by_meaning: Ranking = []
         if vector is not None and keyword_weight < 1 and not self._vectors.is_overtaking(embedder):
-            allowed = (
-                None if document_ids is None and self._all_searched(versions) else self._chunk_ids(versions)
-            )
+            allowed = None if scope.is_everything else scope.ids
             by_meaning = self._vectors.search(embedder, vector, limit=depth, allowed=allowed)
         fused = fuse_scores(
             (from_zero(by_words), keyword_weight), (from_least(by_meaning), 1 - keyword_weight)
@@ -137,38 +136,39 @@ class Search:
         )
         return [_chunk(row) for row in rows]
 
-    def _keyword_arm(self, question: str, versions: list[int], depth: int) -> Ranking:
-        by_words = self._matches("chunk_words", words_terms(question), versions, depth)
+    def _keyword_arm(self, question: str, scope: ScopedChunks, depth: int) -> Ranking:
+        by_words = self._matches("chunk_words", words_terms(question), scope, depth)
         weight = trigram_weight_for(question)
         if weight == 0:
             return by_words
-        by_trigrams = self._matches("chunk_trigrams", trigrams_terms(question), versions, depth)
+        by_trigrams = self._matches("chunk_trigrams", trigrams_terms(question), scope, depth)
         return fuse_scores((from_zero(by_words), 1 - weight), (from_zero(by_trigrams), weight))[:depth]
 
-    def _matches(self, table: Table, terms: list[str], versions: list[int], depth: int) -> Ranking:
-        if not terms or not versions:
+    def _matches(self, table: Table, terms: list[str], scope: ScopedChunks, depth: int) -> Ranking:
+        if not terms or scope.is_empty:
             return []
         query = any_of(self._pruned(table, terms))
-        # Looking up each match's version costs as much as ranking it, so the best are looked up first, which is
-        # enough unless most of them are out of scope.
-        best = self._db.rows(
-            f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ? ORDER BY rank, rowid LIMIT ?",
-            (query, 4 * depth),
-        )
-        allowed = {
-            row[0]
-            for row in self._db.rows(
-                "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?)) "
-                "AND version_id IN (SELECT value FROM json_each(?))",
-                (json.dumps([row[0] for row in best]), json.dumps(versions)),
+        if scope.is_everything or 2 * scope.count > self.num_passages():
+            # Of a wide scope the best of all are mostly inside.
+            best = self._db.rows(
+                f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ? ORDER BY rank, rowid LIMIT ?",
+                (query, depth if scope.is_everything else 4 * depth),
             )
-        }
-        if len(best) < 4 * depth or len(allowed) >= depth:
-            return [(row[0], row[1]) for row in best if row[0] in allowed][:depth]
+            inside = scope.is_everything or np.isin([row[0] for row in best], scope.ids).tolist()
+            kept = best if inside is True else [row for row, keep in zip(best, inside, strict=True) if keep]
+            if scope.is_everything or len(best) < 4 * depth or len(kept) >= depth:
+                return [(row[0], row[1]) for row in kept][:depth]
+        return self._matches_in_ranges(table, query, scope, depth)
+
+    def _matches_in_ranges(self, table: Table, query: str, scope: ScopedChunks, depth: int) -> Ranking:
+        """Rank only what is inside. The plus signs keep SQLite from ranking the rest, too."""
+        bounds = (int(scope.ranges[0, 0]), int(scope.ranges[-1, 1]))
+        is_one = len(scope.ranges) == 1
+        inside = "" if is_one else "AND +rowid IN (SELECT value FROM json_each(?))"
         rows = self._db.rows(
-            f"SELECT f.rowid, -f.rank FROM {table} f JOIN chunks c ON c.id = f.rowid WHERE {table} MATCH ? "
-            "AND c.version_id IN (SELECT value FROM json_each(?)) ORDER BY f.rank, f.rowid LIMIT ?",
-            (query, json.dumps(versions), depth),
+            f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? {inside} "
+            "ORDER BY +rank, +rowid LIMIT ?",
+            (query, *bounds, *(() if is_one else (json.dumps(scope.ids.tolist()),)), depth),
         )
         return [(row[0], row[1]) for row in rows]
 
@@ -181,30 +181,6 @@ class Search:
         most = int(num_chunks * (_MAX_SHARE if table == "chunk_words" else _MAX_TRIGRAM_SHARE))
         sql = f"SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT 1 OFFSET ?"
         return [term for term in terms if self._db.row(sql, (term, most)) is None] or terms
-
-    def _versions(self, document_ids: Iterable[int] | None) -> list[int]:
-        sql = "SELECT current_version_id FROM documents WHERE trashed_at_ms IS NULL AND current_version_id IS NOT NULL"
-        if document_ids is None:
-            return [row[0] for row in self._db.rows(sql)]
-        ids = json.dumps(list(document_ids))
-        return [row[0] for row in self._db.rows(f"{sql} AND id IN (SELECT value FROM json_each(?))", (ids,))]
-
-    def _all_searched(self, versions: list[int]) -> bool:
-        """Return whether no chunk belongs to a version outside `versions`, the usual case."""
-        row = self._db.row("SELECT count(DISTINCT version_id) FROM chunks")
-        with_chunks = row[0] if row else 0
-        own = self._db.row(
-            "SELECT count(*) FROM json_each(?) j WHERE EXISTS (SELECT 1 FROM chunks WHERE version_id = j.value)",
-            (json.dumps(versions),),
-        )
-        return bool(own is not None and own[0] == with_chunks)
-
-    def _chunk_ids(self, versions: list[int]) -> NDArray[np.int64]:
-        rows = self._db.rows(
-            "SELECT id FROM chunks WHERE version_id IN (SELECT value FROM json_each(?))",
-            (json.dumps(versions),),
-        )
-        return np.array([row[0] for row in rows], np.int64)
 
 
 def fuse(*arms: tuple[Sequence[int], float]) -> list[tuple[int, float]]:

@@ -11,7 +11,7 @@ goes through the writer.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ DEFAULT_CACHE_BYTES = 256 << 20
 BITS_FROM = 300_000
 _CANDIDATES_PER_HIT = 8
 _OVERTAKEN = 0.9
+_ROWS_AT_ONCE = 256
 
 
 class Vectors:
@@ -43,6 +44,7 @@ class Vectors:
         self._cache_bytes = cache_bytes
         self._cached: dict[int, Block] = {}
         self._signs: dict[int, SignBlock] = {}
+        self._floats = np.empty((0, 0), np.float32)
 
     def chunks_without_vectors(self, embedder: str, limit: int) -> list[PendingVector]:
         """Return the next chunks to be embedded by `embedder`, newest document last."""
@@ -145,11 +147,17 @@ class Vectors:
             return self._search_by_signs(int(row[0]), query, limit, allowed)
         found_ids: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
         found: list[NDArray[np.float32]] = [np.empty(0, np.float32)]
+        may_be_found = _membership(allowed)
         for block in self._blocks(int(row[0]), int(row[1])):
-            ids, scores = block.chunk_ids, (block.rows.astype(np.float32) @ query) * block.scales
-            keep = ids > 0 if allowed is None else np.isin(ids, allowed)
-            found_ids.append(ids[keep])
-            found.append(scores[keep])
+            keep = may_be_found(block.chunk_ids)
+            num_kept = int(np.count_nonzero(keep))
+            if not num_kept:
+                continue
+            ids, rows, scales = block.chunk_ids, block.rows, block.scales
+            if num_kept < len(ids):
+                ids, rows, scales = ids[keep], rows[keep], scales[keep]
+            found_ids.append(ids)
+            found.append(self._products(rows, query) * scales)
         every_id, every = np.concatenate(found_ids), np.concatenate(found)
         if len(every) > limit:
             least = np.partition(every, len(every) - limit)[len(every) - limit]
@@ -166,10 +174,9 @@ class Vectors:
         wanted = limit * _CANDIDATES_PER_HIT
         places = np.empty((0, 2), np.int64)  # block and slot
         ids, distances = np.empty(0, np.int64), np.empty(0, np.int64)
+        may_be_found = _membership(allowed)
         for block_id, block in self._sign_blocks(embedder_id, len(query)):
-            keep = np.flatnonzero(
-                block.chunk_ids > 0 if allowed is None else np.isin(block.chunk_ids, allowed)
-            )
+            keep = np.flatnonzero(may_be_found(block.chunk_ids))
             differing = np.bitwise_count(block.signs[keep] ^ signs).sum(axis=1, dtype=np.int64)
             ids = np.concatenate([ids, block.chunk_ids[keep]])
             distances = np.concatenate([distances, differing])
@@ -206,6 +213,18 @@ class Vectors:
                     block.revision, block.chunk_ids, np.packbits(block.rows > 0, axis=1)
                 )
             yield block_id, kept
+
+    def _products(self, rows: NDArray[np.int8], query: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return rows [N, D] times the query [D]; a few rows at a time as floats, which then stay in the processor."""
+        if self._floats.shape[1] != len(query):
+            self._floats = np.empty((_ROWS_AT_ONCE, len(query)), np.float32)
+        products = np.empty(len(rows), np.float32)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            part = rows[start : start + _ROWS_AT_ONCE]
+            floats = self._floats[: len(part)]
+            np.copyto(floats, part)
+            np.dot(floats, query, out=products[start : start + len(part)])
+        return products
 
     def _num_stored(self, embedder_id: int) -> int:
         row = self._db.row("SELECT sum(num_alive) FROM vector_blocks WHERE embedder_id = ?", (embedder_id,))
@@ -247,3 +266,14 @@ class Vectors:
                 f"Vectors of {name} have {row[1]} numbers, got {dimension}; another model needs another name."
             )
         return int(row[0])
+
+
+def _membership(allowed: NDArray[np.int64] | None) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
+    """Return what says of chunk ids whether each may be found; 0, a free slot, never is."""
+    if allowed is None:
+        return lambda ids: ids > 0
+    mask = np.zeros(int(allowed.max(initial=0)) + 2, np.bool_)
+    mask[allowed] = True
+    mask[0] = False
+    last = len(mask) - 1  # never set, it stands for all ids beyond
+    return lambda ids: mask[np.minimum(ids, last)]

@@ -241,3 +241,31 @@ def test_pages_that_answers_cite_stay_when_a_new_version_comes_and_go_with_the_d
     documents.delete(old.id)
 
     assert db.row("SELECT count(*) FROM pages") == (0,)
+
+
+def test_chosen_encoding_is_kept_and_passes_on_to_the_next_version(
+    db: Database, add_document: AddDocument
+) -> None:
+    documents = Documents(db)
+    first = add_document("text")
+
+    chosen = documents.choose_encoding(first.id, "cp866")
+    assert (chosen.chosen_encoding, chosen.status) == ("cp866", "waiting")
+    documents.finish_version(first.version_id, encoding="cp866", is_encoding_guessed=False)
+
+    assert documents.get(first.id).encoding == "cp866"
+    second = add_document("other text", sha256="1" * 64)
+    assert (second.id, second.chosen_encoding) == (first.id, "cp866")
+
+
+def test_locked_version_waits_for_its_password_and_is_queued_when_added_again(db: Database) -> None:
+    documents = Documents(db)
+    file = {"name": "a.pdf", "sha256": "0" * 64, "size_bytes": 1, "modified_at_ns": 1}
+    document, _ = documents.add("/a.pdf", **file)
+
+    documents.fail_version(document.version_id, "This PDF is encrypted.", needs_password=True)
+
+    assert documents.get(document.id).status == "locked"
+    assert documents.waiting() == []
+    again, is_to_be_read = documents.add("/a.pdf", **file)
+    assert (again.status, is_to_be_read) == ("waiting", True)

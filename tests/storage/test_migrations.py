@@ -14,7 +14,12 @@ from inglenook.storage.database import Database
 from inglenook.storage.errors import DiskFullError
 
 # A released step is never edited: append another one instead.
-_RELEASED = {"m001_first_schema": "8a97838e10ea7190", "m002_order_among_chats": "25b657de5e20c90b"}
+_RELEASED = {
+    "m001_first_schema": "8a97838e10ea7190",
+    "m002_order_among_chats": "25b657de5e20c90b",
+    "m003_personas": "2e636d9ef2498efc",
+    "m004_collections_and_encodings": "5c23d7431221c7f9",
+}
 
 
 @pytest.mark.parametrize("number", range(1, 1 + len(_RELEASED)))
