@@ -153,7 +153,7 @@ class Application(QObject):
     def _save_settings(self, values: Mapping[str, object]) -> None:
         self.tasks.write(lambda db: Settings(db).update(values))
 
-    def _reply_options(self) -> ReplyOptions:
+    def _reply_options(self, _conversation_id: int | None) -> ReplyOptions:
         return ReplyOptions(self.settings.sampling(), self.settings.value("chat.system").strip())
 
     def _listen(self) -> QSocketNotifier | None:

@@ -9,7 +9,7 @@ told what was left out. GUI thread only; nothing here waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -52,7 +52,7 @@ _STOP_PATIENCE_MS = 2000
 
 
 class Answering(QObject):
-    """Asks and answers. GUI thread only. `options` is asked at the start of each turn.
+    """Asks and answers. GUI thread only. `options` is asked at the start of each turn (None: the chat on screen).
 
     Signals:
         turn_started(Turn): question and reply are saved; show both.
@@ -81,7 +81,7 @@ class Answering(QObject):
         bridge: EngineBridge,
         tasks: Tasks,
         embedder: Embedder,
-        options: Callable[[], ReplyOptions] = ReplyOptions,
+        options: Callable[[int | None], ReplyOptions] = lambda _conversation_id: ReplyOptions(),
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -111,10 +111,10 @@ class Answering(QObject):
 
     def regenerate(self, reply_id: int, *, document_ids: Sequence[int] = ()) -> None:
         """Answer the same question once more, as a sibling of a reply; this time the model is asked in any case."""
-        options, model = self._options(), self._bridge.model_state(CHAT).name
+        options, model = self._options(None), self._bridge.model_state(CHAT).name
         self._tasks.write(
             lambda db: begin_again(
-                db, reply_id, document_ids=document_ids, model=model, sampling=asdict(options.sampling)
+                db, reply_id, document_ids=document_ids, model=model, sampling=options.kept()
             ),
             lambda turn: self._start(turn, document_ids, options, may_refuse=False),
             lambda error: self.turn_refused.emit("", str(error)),
@@ -155,7 +155,7 @@ class Answering(QObject):
     ) -> None:
         if not text.strip():
             return
-        options, model = self._options(), self._bridge.model_state(CHAT).name
+        options, model = self._options(conversation_id), self._bridge.model_state(CHAT).name
         self._tasks.write(
             lambda db: begin_turn(
                 db,
@@ -164,7 +164,7 @@ class Answering(QObject):
                 in_place_of=in_place_of,
                 document_ids=document_ids,
                 model=model,
-                sampling=asdict(options.sampling),
+                sampling=options.kept(),
             ),
             lambda turn: self._start(turn, document_ids, options),
             lambda error: self.turn_refused.emit(text, str(error)),
@@ -276,7 +276,7 @@ class Answering(QObject):
                 messages=turn.prompt.messages,
                 sampling=turn.options.sampling,
                 owner=self.cached_text.owner(turn.saved.conversation.id, turn.document_ids),
-                overflow="drop_oldest",
+                overflow=turn.options.overflow,
                 pinned=turn.prompt.pinned,
                 reply_token_ids=turn.prompt.reply_token_ids,
             )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from inglenook.app.answers import citations
 from inglenook.app.answers.prompts import Prompt
@@ -23,10 +24,20 @@ UNSUPPORTED = "Nothing in this answer was found in the ticked documents. Check i
 
 @dataclass(frozen=True, slots=True)
 class ReplyOptions:
-    """How replies are written: sampling, and what the model is told before every conversation ("" for nothing)."""
+    """How replies are written: sampling, and what the model is told before every conversation ("" for nothing).
+
+    `overflow` is the engine's policy for a conversation that is too long; `facts` is what else is kept with the reply,
+    for instance the persona's name.
+    """
 
     sampling: SamplingParams = field(default_factory=SamplingParams)
     system: str = ""
+    overflow: Literal["refuse", "drop_oldest"] = "drop_oldest"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def kept(self) -> dict[str, Any]:
+        """Return what a reply keeps of how it was written."""
+        return asdict(self.sampling) | {"system": self.system} | dict(self.facts)
 
 
 @dataclass(slots=True, eq=False)

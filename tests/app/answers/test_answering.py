@@ -16,7 +16,7 @@ from inglenook.app.bridge import EngineBridge
 from inglenook.app.documents.embedder import Embedder
 from inglenook.app.tasks import Tasks
 from inglenook.engine.model_library import InstalledModel, ModelRecord
-from inglenook.engine.request import Request
+from inglenook.engine.request import Request, SamplingParams
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
@@ -36,7 +36,9 @@ class Desk:
         self.bridge = EngineBridge(self.client)  # type: ignore[arg-type]
         self.embedder = Embedder(self.bridge)
         self.options = ReplyOptions()
-        self.answering = Answering(self.bridge, self.tasks, self.embedder, lambda: self.options)
+        self.answering = Answering(
+            self.bridge, self.tasks, self.embedder, lambda _conversation_id: self.options
+        )
         self.turns: list[Turn] = []
         self.texts: list[str] = []
         self.stages: list[str] = []
@@ -152,6 +154,23 @@ def test_a_growing_reply_is_saved_within_half_a_second(qtbot: QtBot, desk: Desk)
     # 400 ms for the timer; the rest is what a busy machine takes.
     assert time.monotonic() - started < 2
     assert read(qtbot, desk, lambda db: Messages(db).get(reply_id).status) == "streaming"
+
+
+def test_a_reply_keeps_the_values_that_it_was_written_with(qtbot: QtBot, desk: Desk) -> None:
+    sampling = SamplingParams(temperature=0.2, top_k=40, seed=3)
+    desk.options = ReplyOptions(sampling, "Be brief.", "refuse", {"persona": "Editor"})
+    desk.client.answers = say("One.")
+    desk.answering.ask("First?")
+    qtbot.waitUntil(lambda: len(desk.answers) == 1)
+    desk.options = ReplyOptions()
+
+    reply_id = desk.answers[0].reply.id
+    kept = read(qtbot, desk, lambda db: Messages(db).get(reply_id).sampling)
+
+    assert isinstance(kept, dict)
+    assert (kept["temperature"], kept["top_k"], kept["seed"]) == (0.2, 40, 3)
+    assert (kept["system"], kept["persona"]) == ("Be brief.", "Editor")
+    assert desk.client.requests[0].what.overflow == "refuse"
 
 
 def test_the_next_question_carries_the_conversation(qtbot: QtBot, desk: Desk) -> None:
