@@ -29,7 +29,7 @@ _GAMMA = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
 
-_BLOCK = 65536  # tokens looked at together: their numbers stay in a core's own cache
+_BLOCK = 16384  # tokens looked at together: their numbers stay in a core's own cache
 _FARTHEST = 60.0  # no noise bridges more: the largest is 54 * log(2), the least above -4
 _SLACK = 1.0001  # float32 may err by so much in a race's time, and by far less
 
