@@ -18,8 +18,8 @@ import torch
 from inglenook.engine.backend import Progress, WeightSource
 from inglenook.engine.batch import Batch
 from inglenook.engine.cuda_graphs import DECODE_SIZES, DecodeGraphs
-from inglenook.engine.device_decoder import DeviceDecoder, StepBuffers, StepInputs
-from inglenook.engine.device_operations import DeviceOperations, Rows
+from inglenook.engine.device_decoder import DeviceDecoder, Ranks, StepBuffers, StepInputs
+from inglenook.engine.device_operations import DeviceOperations, PlainOperations, Rows
 from inglenook.engine.device_weights import load_weights
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.kv_cache import BLOCK_SIZE, KVDtype, KVGroup, KVTensors, kv_groups
@@ -73,9 +73,11 @@ def refusal(spec: ModelSpec) -> str | None:
 
 
 class CudaBackend:
-    """Kernels for one NVIDIA card.
+    """Kernels for one NVIDIA card, or for one of several that share a model.
 
-    device, dtype, make_operations: for tests on computers without a card.
+    ranks: the cards that share it; `load` then takes this card's share of spec and weights.
+    step_tokens: of a step, where it must not follow from the spec: cards that share a model do steps of one size.
+    device, dtype, make_operations: see `on_cpu`.
     """
 
     name = NAME
@@ -90,6 +92,8 @@ class CudaBackend:
         dtype: torch.dtype = torch.bfloat16,
         make_operations: MakeOperations | None = None,
         reason: str = "an NVIDIA card is here",
+        ranks: Ranks | None = None,
+        step_tokens: int | None = None,
     ) -> None:
         if kv_dtype not in (None, *KV_DTYPES) and make_operations is None:
             raise InvalidRequestError(f"kv_dtype must be {', '.join(KV_DTYPES)} on {NAME}, got {kv_dtype!r}.")
@@ -100,6 +104,29 @@ class CudaBackend:
         self._dtype = dtype
         self._uses_graphs = uses_graphs
         self._make_operations = make_operations or self._kernels
+        self._ranks = ranks
+        self._step_tokens = step_tokens
+
+    @classmethod
+    def on_cpu(
+        cls,
+        *,
+        kv_dtype: KVDtype | None = None,
+        ranks: Ranks | None = None,
+        step_tokens: int | None = None,
+        uses_graphs: bool = True,
+    ) -> CudaBackend:
+        """The same steps by the operations' formulas in float32 on the processor: slow, and the oracle of the card's."""
+        return cls(
+            kv_dtype=kv_dtype or "float32",
+            uses_graphs=uses_graphs,
+            device="cpu",
+            dtype=torch.float32,
+            make_operations=lambda spec: PlainOperations(),
+            reason="asked for by name: the card's steps by their formulas, on the processor",
+            ranks=ranks,
+            step_tokens=step_tokens,
+        )
 
     def kv_groups(self, spec: ModelSpec) -> tuple[KVGroup, ...]:
         """The KV groups of a model here."""
@@ -117,6 +144,8 @@ class CudaBackend:
 
     def step_tokens(self, spec: ModelSpec) -> int:
         """A power of two from 256 to 2048 that falls with the model's size."""
+        if self._step_tokens is not None:
+            return self._step_tokens
         tokens = 2048
         while tokens > 256 and tokens * spec.num_parameters > _STEP_WORK:
             tokens //= 2
@@ -131,7 +160,7 @@ class CudaBackend:
         weights, weight_bytes = load_weights(
             spec, source, device, self._dtype, progress, has_int8_cache=self._kv_dtype == "int8"
         )
-        decoder = DeviceDecoder(spec, weights, self._make_operations(spec))
+        decoder = DeviceDecoder(spec, weights, self._make_operations(spec), self._ranks)
         is_card = device.type == "cuda"
         model = CudaModel(
             decoder,

@@ -8,6 +8,7 @@ for the device, nor depends on a number that only the device knows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
@@ -73,6 +74,18 @@ class StepInputs:
     logits_rows: torch.Tensor | None
 
 
+class Ranks(Protocol):
+    """The cards that share a model, seen from one of them; all do the same steps in the same order."""
+
+    count: int
+
+    def add_up(self, x: torch.Tensor) -> None:
+        """Replace x by its sum over all cards, on every card."""
+
+    def gather(self, x: torch.Tensor) -> torch.Tensor:
+        """Return x [R, N] of all cards, side by side: [R, count * N]."""
+
+
 class StepBuffers:
     """Where a step of up to `capacity` rows keeps its numbers."""
 
@@ -92,12 +105,19 @@ class StepBuffers:
 
 
 class DeviceDecoder:
-    """A decoder over paged KV tensors on one device."""
+    """A decoder over paged KV tensors on one device, or one card's part of it where `ranks` share it."""
 
-    def __init__(self, spec: ModelSpec, weights: DeviceWeights, operations: DeviceOperations) -> None:
+    def __init__(
+        self,
+        spec: ModelSpec,
+        weights: DeviceWeights,
+        operations: DeviceOperations,
+        ranks: Ranks | None = None,
+    ) -> None:
         self.spec = spec
         self.weights = weights
         self._ops = operations
+        self._ranks = ranks
 
     @torch.inference_mode()
     def step(
@@ -122,20 +142,37 @@ class DeviceDecoder:
                 x = x.index_select(0, inputs.logits_rows)
                 rows = x.shape[0]
                 normed, branch = buffers.normed[:rows], buffers.branch[:rows]
-            ops.linear(attended.flatten(1), layer.o, branch)
+            self._add(attended.flatten(1), layer.o, branch)
             joined = Branch(branch, layer.attention_post_norm, spec.residual_scale)
             ops.add_rms_norm(x, layer.mlp_norm, spec.norm_eps, normed, joined)
             gate_up, inner = buffers.gate_up[:rows], buffers.inner[:rows]
             ops.linear(normed, layer.gate_up, gate_up)
             ops.gated_activation(gate_up, inner, spec.activation)
-            ops.linear(inner, layer.down, branch)
+            self._add(inner, layer.down, branch)
             branch_in = Branch(branch, layer.mlp_post_norm, spec.residual_scale)
         ops.add_rms_norm(x, self.weights.output_norm, spec.norm_eps, normed, branch_in)
-        ops.linear(normed, self.weights.head, logits)
+        self._score(normed, logits)
         if spec.logit_scale != 1:
             logits *= spec.logit_scale
         if spec.logit_softcap:
             logits.div_(spec.logit_softcap).tanh_().mul_(spec.logit_softcap)
+
+    def _add(self, x: torch.Tensor, linear: DeviceLinear, branch: torch.Tensor) -> None:
+        """A product whose inputs the cards have in parts."""
+        self._ops.linear(x, linear, branch)
+        if self._ranks is not None:
+            self._ranks.add_up(branch)
+
+    def _score(self, normed: torch.Tensor, logits: torch.Tensor) -> None:
+        """The head, whose outputs the cards have in parts of one size but for the last, which may be shorter."""
+        head = self.weights.head
+        if self._ranks is None:
+            self._ops.linear(normed, head, logits)
+            return
+        vocabulary = self.spec.vocab_size
+        part = logits.new_zeros((logits.shape[0], -(-vocabulary // self._ranks.count)))
+        self._ops.linear(normed, head, part[:, : head.outputs])
+        logits.copy_(self._ranks.gather(part)[:, :vocabulary])
 
     def _attend(
         self,
