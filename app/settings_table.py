@@ -153,6 +153,8 @@ SETTINGS: tuple[SettingSpec, ...] = (
     SettingSpec("model.name", ""),
     SettingSpec("model.options", {}),
     SettingSpec("window.state", {}),
+    SettingSpec("window.shortcuts", {}),
+    SettingSpec("window.has_shortcuts", True),
     SettingSpec("window.conversation", 0, minimum=0, maximum=2**62),
     SettingSpec("settings.is_expert", False),
 )  # fmt: skip

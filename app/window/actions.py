@@ -1,6 +1,7 @@
-"""Everything a user can do by menu or key, declared once; the menu, the shortcuts and the help derive from this table.
+"""Everything a user can do by menu or key, declared once: menu, shortcuts, palette and help derive from this table.
 
 The main window gives each name its handler. "stop" has Esc, which the window gives to whatever can be ended or closed.
+The keys here are the ones a new profile has; `shortcuts.py` keeps those that the user chose instead.
 """
 
 from __future__ import annotations
@@ -11,10 +12,7 @@ from typing import Literal
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QMenu, QScrollArea, QVBoxLayout, QWidget
-
-from inglenook.app.text.plain_label import PlainLabel
-from inglenook.app.window.theme import Theme
+from PySide6.QtWidgets import QMenu, QWidget
 
 Menu = Literal["Chat", "Documents", "View", "Appearance", "Help"]
 
@@ -36,7 +34,8 @@ class ActionSpec:
 
 ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("new_chat", "Chat", "New chat", ("Ctrl+N",)),
-    ActionSpec("search_chats", "Chat", "Search chats", ("Ctrl+K", "Ctrl+Shift+F")),
+    ActionSpec("palette", "Chat", "Go to anything…", ("Ctrl+K",)),
+    ActionSpec("search_chats", "Chat", "Search chats", ("Ctrl+Shift+F",)),
     ActionSpec("find", "Chat", "Find in this chat", ("Ctrl+F",)),
     ActionSpec("find_next", "Chat", "Find later", ("F3",)),
     ActionSpec("find_previous", "Chat", "Find earlier", ("Shift+F3",)),
@@ -47,6 +46,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("show_trash", "Chat", "Trash"),
     ActionSpec("edit_question", "Chat", "Edit last question", ("Ctrl+Shift+E",)),
     ActionSpec("copy_reply", "Chat", "Copy last answer", ("Ctrl+Shift+C",)),
+    ActionSpec("copy_code", "Chat", "Copy last code", ("Ctrl+Shift+;",)),
     ActionSpec("regenerate", "Chat", "Answer again", ("Ctrl+R",)),
     ActionSpec("stop", "Chat", "Stop or close", ("Esc",)),
     ActionSpec("add_documents", "Documents", "Add documents…", ("Ctrl+O",)),
@@ -58,6 +58,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("focus_composer", "View", "Write a message", ("Ctrl+1",)),
     ActionSpec("focus_chats", "View", "List of chats", ("Ctrl+2",)),
     ActionSpec("focus_documents", "View", "List of documents", ("Ctrl+3",)),
+    ActionSpec("focus_source", "View", "Source of an answer", ("Ctrl+4",)),
     ActionSpec("next_pane", "View", "Next pane", ("F6",)),
     ActionSpec("previous_pane", "View", "Previous pane", ("Shift+F6",)),
     ActionSpec("sidebar", "View", "Show or hide the side bar", ("Ctrl+B",)),
@@ -69,6 +70,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("scheme_light", "Appearance", "Light", group="scheme"),
     ActionSpec("scheme_dark", "Appearance", "Dark", group="scheme"),
     ActionSpec("shortcuts", "Help", "Keyboard shortcuts", ("F1", "Ctrl+/")),
+    ActionSpec("menu", "Help", "Open this menu", ("F10",)),
     ActionSpec("quit", "Help", "Quit", ("Ctrl+Q",)),
 )
 
@@ -124,47 +126,3 @@ def make_menu(
             submenus[spec.menu].addSeparator()
         submenus[spec.menu].addAction(actions[spec.name])
     return menu
-
-
-class ShortcutsDialog(QDialog):
-    """The table of keys, as help."""
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        px = theme.px
-        self.setWindowTitle(self.tr("Keyboard shortcuts"))
-        table = QWidget()
-        table.setObjectName("page")
-        grid = QGridLayout(table)
-        grid.setContentsMargins(px(20), px(16), px(20), px(16))
-        grid.setHorizontalSpacing(px(28))
-        grid.setVerticalSpacing(px(7))
-        grid.setColumnStretch(0, 1)
-        menu = ""
-        rows: list[tuple[str, str, tuple[str, ...]]]
-        rows = [(spec.menu, spec.text, spec.keys) for spec in ACTIONS if spec.keys]
-        rows += [("Writing", "Send", ("Enter",)), ("Writing", "New line", ("Shift+Enter",))]
-        for group, text, keys in rows:
-            if group != menu:
-                menu = group
-                heading = PlainLabel(translated(group), look="heading")
-                heading.setContentsMargins(0, px(8) if grid.rowCount() > 1 else 0, 0, 0)
-                grid.addWidget(heading, grid.rowCount(), 0, 1, 2)
-            row = grid.rowCount()
-            grid.addWidget(PlainLabel(translated(text)), row, 0)
-            native = QKeySequence.SequenceFormat.NativeText
-            shown = [QKeySequence(key).toString(native) for key in keys]
-            grid.addWidget(PlainLabel(translated(" or ").join(shown), look="muted"), row, 1)
-        scroll = QScrollArea()
-        scroll.setObjectName("page_scroll")
-        scroll.setWidgetResizable(True)
-        scroll.setWidget(table)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(self.reject)
-        for made in buttons.buttons():
-            made.setObjectName("plain_button")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, px(14), px(12))
-        layout.addWidget(scroll)
-        layout.addWidget(buttons)
-        self.resize(px(480), px(620))

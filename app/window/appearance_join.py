@@ -1,4 +1,4 @@
-"""Joins the window's look with the settings: colours, text size, and where the window stood.
+"""Joins the window's look and keys with the settings: colours, text size, shortcuts, and where the window stood.
 
 `window.json` is what the first paint is made from, before the history is opened; the settings are what lasts, move to
 another computer with a backup, and win. GUI thread only.
@@ -13,7 +13,7 @@ from inglenook.app.window.main_window import MainWindow
 
 
 class AppearanceJoin(QObject):
-    """Keeps `appearance.*` and `window.state` and the window the same; call `take_settings` once they are loaded."""
+    """Keeps `appearance.*`, `window.*` and the window the same; call `take_settings` once they are loaded."""
 
     def __init__(self, window: MainWindow, settings: AppSettings) -> None:
         super().__init__(window)
@@ -22,6 +22,7 @@ class AppearanceJoin(QObject):
         settings.changed.connect(self._take_setting)
         window.theme.changed.connect(self._take_theme)
         window.closing.connect(self._keep_state)
+        window.shortcuts.changed.connect(self._keep_shortcuts)
 
     def take_settings(self) -> None:
         """Put the window into the look that was kept."""
@@ -30,6 +31,8 @@ class AppearanceJoin(QObject):
             theme.set_scheme(settings.value("appearance.scheme"))
         if settings.is_kept("appearance.scale"):
             theme.set_scale(settings.value("appearance.scale"))
+        self._window.shortcuts.take(settings.value("window.shortcuts"))
+        self._window.shortcuts.set_on(settings.value("window.has_shortcuts"))
         self._is_loaded = True
         settings.set("appearance.scheme", theme.scheme)
         settings.set("appearance.scale", theme.scale)
@@ -53,3 +56,8 @@ class AppearanceJoin(QObject):
     def _keep_state(self) -> None:
         if self._is_loaded:
             self._settings.set("window.state", self._window.save_state())
+
+    def _keep_shortcuts(self) -> None:
+        if self._is_loaded:
+            self._settings.set("window.shortcuts", self._window.shortcuts.kept())
+            self._settings.set("window.has_shortcuts", self._window.shortcuts.is_on)

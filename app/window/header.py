@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 from inglenook.app.text.plain_label import ElidedLabel, button, plain_button_text
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.icons import icon
+from inglenook.app.window.shortcuts import with_keys
 from inglenook.app.window.theme import Theme
 
 
@@ -25,7 +26,6 @@ class Header(QWidget):
         self.sidebar_button = QToolButton()
         self.sidebar_button.setObjectName("icon_button")
         self.sidebar_button.setAccessibleName(self.tr("Show or hide the side bar"))
-        self.sidebar_button.setToolTip(self.tr("Side bar (Ctrl+B)"))
         self.sidebar_button.setCursor(Qt.CursorShape.PointingHandCursor)
         self.sidebar_button.clicked.connect(self.sidebar_requested)
         self.title = ElidedLabel(look="strong")
@@ -37,6 +37,10 @@ class Header(QWidget):
         self._line.addWidget(self.model_button)
         theme.changed.connect(self._restyle)
         self._restyle()
+
+    def set_keys(self, sidebar: str) -> None:
+        """Name the keys of the side bar; "" for none."""
+        self.sidebar_button.setToolTip(with_keys(self.tr("Show or hide the side bar"), sidebar))
 
     def set_model(self, words: str, tip: str = "") -> None:
         """Say which model answers."""

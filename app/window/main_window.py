@@ -20,19 +20,21 @@ from PySide6.QtGui import (
     QKeyEvent,
     QPaintEvent,
     QResizeEvent,
-    QShortcut,
 )
 from PySide6.QtWidgets import QApplication, QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from inglenook.app.chat.chat_page import ChatPage
+from inglenook.app.chat.copied_code import last_code
 from inglenook.app.documents.drop_overlay import DropOverlay
 from inglenook.app.documents.source_panel import SourcePanel
 from inglenook.app.models.model_page import ModelPage
 from inglenook.app.text.rich_text import label
-from inglenook.app.window.actions import ACTIONS, ShortcutsDialog, make_actions, make_menu
+from inglenook.app.window.actions import ACTIONS, make_actions, make_menu
 from inglenook.app.window.banner import Banner
 from inglenook.app.window.header import Header
 from inglenook.app.window.pages import CHAT, Pages
+from inglenook.app.window.shortcuts import Shortcuts
+from inglenook.app.window.shortcuts_dialog import ShortcutsDialog
 from inglenook.app.window.sidebar import Sidebar
 from inglenook.app.window.theme import Theme
 from inglenook.app.window.welcome_page import WelcomePage
@@ -81,13 +83,14 @@ class MainWindow(QMainWindow):
         self.source.hide()
         self.source.close_requested.connect(self.close_source)
         self.actions_by_name = make_actions(self, self._handlers())
+        self.shortcuts = Shortcuts(self.actions_by_name, parent=self)
+        self.shortcuts.changed.connect(self._show_keys)
         self.menu = make_menu(self, self.actions_by_name)
         self.menu.aboutToShow.connect(self._mark_scheme)
         self.pages.shown.connect(self._show_title)
         self.add_page(CHAT, self.chat, "", lambda: self.chat.composer)
         self.add_page("models", self.models, self.tr("Models"), lambda: self.models.import_button)
         self.add_page("welcome", self.welcome, "", lambda: self.welcome.main_button)
-        QShortcut(Qt.Key.Key_F10, self, self._show_menu)
         self.header.sidebar_requested.connect(self._toggle_sidebar)
         self.header.models_requested.connect(self.actions_by_name["models"].trigger)
         self.sidebar.menu_requested.connect(self._show_menu)
@@ -96,6 +99,7 @@ class MainWindow(QMainWindow):
         self.chat.find_bar.closed.connect(self._focus_page)
         theme.changed.connect(self._restyle)
         self._restyle()
+        self._show_keys()
         self.chat.composer.setFocus()
         self.resize(theme.px(1180), theme.px(780))
         self._panes.setSizes([theme.px(264), theme.px(916), 0])
@@ -249,10 +253,12 @@ class MainWindow(QMainWindow):
             "show_trash": lambda: self._show_shelf("trash"),
             "rename_chat": self.sidebar.chats.rename_current,
             "copy_reply": self.chat.view.copy_last_reply,
+            "copy_code": self._copy_code,
             "stop": self._escape,
             "focus_composer": self.show_chat,
             "focus_chats": lambda: self._focus_list(self.sidebar.chats.view),
             "focus_documents": lambda: self._focus_list(self.sidebar.documents.view),
+            "focus_source": self._focus_source,
             "next_pane": lambda: self._step_pane(1),
             "previous_pane": lambda: self._step_pane(-1),
             "sidebar": self._toggle_sidebar,
@@ -263,7 +269,8 @@ class MainWindow(QMainWindow):
             "scheme_system": lambda: theme.set_scheme("system"),
             "scheme_light": lambda: theme.set_scheme("light"),
             "scheme_dark": lambda: theme.set_scheme("dark"),
-            "shortcuts": lambda: ShortcutsDialog(theme, self).open(),
+            "shortcuts": lambda: ShortcutsDialog(theme, self.shortcuts, self).open(),
+            "menu": self._show_menu,
             "quit": self.close,
         }
         own |= {spec.name: partial(self.pages.toggle, spec.page) for spec in ACTIONS if spec.page}
@@ -341,6 +348,21 @@ class MainWindow(QMainWindow):
             self.close_source()
         elif self.source.source is not None:
             self.open_source()
+
+    def _focus_source(self) -> None:
+        if self.source.source is not None:
+            self.open_source()
+            self.source.focus_target.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _copy_code(self) -> None:
+        replies = [message.text for message in self.chat.model.messages if message.role == "assistant"]
+        if code := last_code(replies):
+            QApplication.clipboard().setText(code)
+
+    def _show_keys(self) -> None:
+        """Name the keys of now where a button says them."""
+        self.header.set_keys(self.shortcuts.shown("sidebar"))
+        self.sidebar.set_keys({name: self.shortcuts.shown(name) for name in ("new_chat", "menu", "models")})
 
     def _show_menu(self) -> None:
         self.sidebar.show()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QToolButton, QVBoxLayout, QWidget
 
@@ -9,6 +11,7 @@ from inglenook.app.chat.conversation_list import ConversationList
 from inglenook.app.documents.document_list import DocumentList
 from inglenook.app.text.plain_label import ElidedButton, PlainLabel, button, plain_tooltip
 from inglenook.app.window.icons import icon
+from inglenook.app.window.shortcuts import with_keys
 from inglenook.app.window.theme import Theme
 
 
@@ -22,11 +25,12 @@ class Sidebar(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._model, self._models_keys = self.tr("Models"), ""
         self.setObjectName("sidebar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr("Side bar"))
         self._name = PlainLabel("Inglenook", look="heading")
-        self.new_button = button(self.tr("New chat"), "side_button", tip=self.tr("New chat (Ctrl+N)"))
+        self.new_button = button(self.tr("New chat"), "side_button")
         self.new_button.clicked.connect(self.new_chat_requested)
         self.chats = ConversationList(theme)
         self.documents = DocumentList(theme)
@@ -41,7 +45,6 @@ class Sidebar(QWidget):
         self.menu_button = QToolButton()
         self.menu_button.setObjectName("icon_button")
         self.menu_button.setAccessibleName(self.tr("Menu"))
-        self.menu_button.setToolTip(self.tr("Menu (F10)"))
         self.menu_button.setCursor(Qt.CursorShape.PointingHandCursor)
         self.menu_button.clicked.connect(self.menu_requested)
         foot = QHBoxLayout()
@@ -55,11 +58,20 @@ class Sidebar(QWidget):
         theme.changed.connect(self._restyle)
         self._restyle()
 
+    def set_keys(self, keys: Mapping[str, str]) -> None:
+        """Name the keys of "new_chat", "menu" and "models" on their buttons; "" for none."""
+        self._models_keys = keys["models"]
+        self.new_button.setToolTip(plain_tooltip(with_keys(self.tr("New chat"), keys["new_chat"])))
+        self.menu_button.setToolTip(plain_tooltip(with_keys(self.tr("Menu"), keys["menu"])))
+        self.set_model(self._model)
+
     def set_model(self, words: str) -> None:
         """Say on the models' button which model answers, or that there is none."""
+        self._model = words
         self.models_button.set_whole_text(words)
         self.models_button.setAccessibleName(self.tr("Models: {0}").format(words))
-        self.models_button.setToolTip(plain_tooltip(self.tr("{0} — models (Ctrl+L)").format(words)))
+        tip = with_keys(self.tr("{0} — models").format(words), self._models_keys)
+        self.models_button.setToolTip(plain_tooltip(tip))
 
     def _restyle(self) -> None:
         px, muted = self._theme.px, self._theme.colours.muted

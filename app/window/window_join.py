@@ -18,6 +18,7 @@ from inglenook.app.tasks import unexpected_sentence
 from inglenook.app.window.appearance_join import AppearanceJoin
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
+from inglenook.app.window.palette_join import PaletteJoin
 
 
 class WindowJoin(QObject):
@@ -30,6 +31,9 @@ class WindowJoin(QObject):
         self.documents = DocumentJoin(window, application)
         self.chats = ChatJoin(window, application, self.documents.ticked)
         self.models = ModelJoin(window, application)
+        self.palette = PaletteJoin(
+            window, application, self.chats.open, window.sidebar.documents.open_requested.emit
+        )
         self.chats.source_requested.connect(self.documents.open_citation)
         self.chats.documents_chosen.connect(self.documents.set_ticked)
         self.documents.forgotten.connect(self.chats.reopen)

@@ -7,9 +7,7 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from inglenook.app.text.plain_label import PlainLabel
-from inglenook.app.window.actions import ACTIONS, ActionSpec, ShortcutsDialog, make_actions, make_menu
-from inglenook.app.window.theme import Theme
+from inglenook.app.window.actions import ACTIONS, ActionSpec, make_actions, make_menu
 
 
 def test_every_action_is_in_the_menu_with_keys_of_its_own(qtbot: QtBot) -> None:
@@ -43,13 +41,3 @@ def test_an_action_calls_its_handler(qtbot: QtBot) -> None:
     make_actions(owner, handlers)["zoom_in"].trigger()
 
     assert called == ["zoom_in"]
-
-
-def test_the_help_lists_every_action_that_has_keys(qtbot: QtBot, theme: Theme) -> None:
-    dialog = ShortcutsDialog(theme)
-    qtbot.addWidget(dialog)
-
-    texts = {found.text() for found in dialog.findChildren(PlainLabel)}
-
-    assert {spec.text for spec in ACTIONS if spec.keys} <= texts
-    assert "Ctrl+K or Ctrl+Shift+F" in texts
