@@ -11,6 +11,7 @@ EngineError
 │   └── ContextLengthError  prompt, new tokens and limit: three numbers
 ├── TemplateError           the chat template is unusable, or over its budget
 ├── NotLoadedError          the slot holds no model
+├── CardLostError           a card that shares a model is gone; the model must be loaded again
 ├── EngineStoppedError      the engine process ended; open requests failed with the reason
 └── InternalEngineError     our own fault, with the exception's name
 """
@@ -62,6 +63,10 @@ class NotLoadedError(EngineError):
     """The named slot holds no model."""
 
 
+class CardLostError(EngineError):
+    """A card that shares a model with others is gone, or does not answer; the message says which and why."""
+
+
 class EngineStoppedError(EngineError):
     """The engine process ended before the answer was complete."""
 
@@ -84,6 +89,7 @@ _KINDS: dict[str, type[EngineError]] = {
         ContextLengthError,
         TemplateError,
         NotLoadedError,
+        CardLostError,
         EngineStoppedError,
         InternalEngineError,
     )
