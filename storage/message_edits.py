@@ -14,7 +14,7 @@ from inglenook.storage.text import storable
 
 _COPIED = (
     "role, text, status, finish_reason, error, model, sampling, token_ids, prompt_tokens, cached_tokens, ttft_s, "
-    "tpot_s, seed, created_at_ms"
+    "tpot_s, seed, created_at_ms, reasoning_s, reasoning_end"
 )
 _COPIED_SOURCE = (
     "document_id, version_id, chunk_id, document_name, page_index, page_label, char_start, char_end, first_line, "

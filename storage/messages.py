@@ -32,6 +32,7 @@ _PLACE = (
     f"(SELECT count(*) FROM messages s WHERE {_SIBLINGS} AND s.id < m.id), "
     f"(SELECT count(*) FROM messages s WHERE {_SIBLINGS})"
 )
+_REASONING = "m.reasoning_s, m.reasoning_end"
 # A child is always younger than its parent, so even a garbled tree cannot make the walk go round.
 _SHOWN = """
 WITH RECURSIVE shown(id) AS (
@@ -102,6 +103,17 @@ class Messages:
         """
         self._end(message_id, text, token_ids, "failed", "error", error, ReplyFigures())
 
+    def set_reasoning(self, message_id: int, *, seconds: float | None, end_tag: str) -> None:
+        """Note how long a reply was thought over, None not at all, and what ends a thought that its prompt began.
+
+        Fine if the message is gone.
+        """
+        with self._db.atomic():
+            self._db.execute(
+                "UPDATE messages SET reasoning_s = ?, reasoning_end = ? WHERE id = ?",
+                (seconds, storable(end_tag), message_id),
+            )
+
     def mark_interrupted(self) -> int:
         """Mark the replies that a crash cut off; call once at start, before any reply begins. Return how many."""
         with self._db.atomic():
@@ -114,7 +126,9 @@ class Messages:
         Raises:
             NotFoundError: there is none of that id.
         """
-        row = self._db.row(f"SELECT {_COLUMNS}, {_PLACE} FROM messages m WHERE m.id = ?", (message_id,))
+        row = self._db.row(
+            f"SELECT {_COLUMNS}, {_PLACE}, {_REASONING} FROM messages m WHERE m.id = ?", (message_id,)
+        )
         if row is None:
             raise _not_found(message_id)
         return _message(row)
@@ -122,7 +136,7 @@ class Messages:
     def shown(self, conversation_id: int) -> list[Message]:
         """Return the shown path from the first message to the last."""
         rows = self._db.rows(
-            f"{_SHOWN} SELECT {_COLUMNS}, {_PLACE} FROM messages m WHERE m.id IN (SELECT id FROM shown) ORDER BY m.id",
+            f"{_SHOWN} SELECT {_COLUMNS}, {_PLACE}, {_REASONING} FROM messages m WHERE m.id IN (SELECT id FROM shown) ORDER BY m.id",
             (conversation_id,),
         )
         return [_message(row) for row in rows]
@@ -132,7 +146,7 @@ class Messages:
         rows = self._db.rows(
             "WITH RECURSIVE above(id) AS (SELECT ? UNION ALL SELECT child.parent_id FROM above "
             "JOIN messages child ON child.id = above.id WHERE child.parent_id < child.id) "
-            f"SELECT {_COLUMNS}, {_PLACE} FROM messages m WHERE m.id IN (SELECT id FROM above) ORDER BY m.id",
+            f"SELECT {_COLUMNS}, {_PLACE}, {_REASONING} FROM messages m WHERE m.id IN (SELECT id FROM above) ORDER BY m.id",
             (message_id,),
         )
         return [_message(row) for row in rows]

@@ -44,7 +44,9 @@ class Message:
     """One message of a conversation's tree.
 
     `branch` of `num_branches` is its place among the alternatives under the same parent, from 0. The figures are
-    those of the engine's last event, and None until then or for messages that no engine wrote.
+    those of the engine's last event, and None until then or for messages that no engine wrote. `reasoning_s` is how
+    long a reply was thought over before it was written; `reasoning_end` is the tag that ends a thought which began
+    in the prompt, "" where the reply has the first tag itself.
     """
 
     id: int
@@ -66,6 +68,8 @@ class Message:
     created_at_ms: int
     branch: int = 0
     num_branches: int = 1
+    reasoning_s: float | None = None
+    reasoning_end: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
 from inglenook.storage.errors import InvalidValueError, NotFoundError
+from inglenook.storage.message_edits import MessageEdits
 from inglenook.storage.messages import Messages
 from inglenook.storage.records import ReplyFigures
 
@@ -48,6 +49,17 @@ def test_finished_reply_keeps_what_the_engine_said(db: Database, conversation: i
         0.125,
         2**63 - 1,
     )
+
+
+def test_how_long_a_reply_was_thought_over_is_kept_and_forked(db: Database, conversation: int) -> None:
+    messages = Messages(db)
+    reply = messages.begin_reply(conversation, parent_id=None, model="", sampling={})
+    messages.finish_reply(reply, "so </think> 4", [], finish_reason="stop")
+
+    messages.set_reasoning(reply, seconds=2.5, end_tag="</think>")
+
+    copy = messages.shown(MessageEdits(db).fork(reply, "Fork"))[0]
+    assert [(m.reasoning_s, m.reasoning_end) for m in (messages.get(reply), copy)] == [(2.5, "</think>")] * 2
 
 
 def test_late_part_does_not_change_a_reply_that_has_ended(db: Database, conversation: int) -> None:

@@ -19,6 +19,7 @@ _RELEASED = {
     "m002_order_among_chats": "25b657de5e20c90b",
     "m003_personas": "2e636d9ef2498efc",
     "m004_collections_and_encodings": "5c23d7431221c7f9",
+    "m005_reasoning": "0079536d492adede",
 }
 
 
