@@ -361,4 +361,17 @@ ALTER TABLE document_versions ADD COLUMN is_encoding_guessed INTEGER NOT NULL DE
 ALTER TABLE document_versions ADD COLUMN chosen_encoding TEXT NOT NULL DEFAULT '';
 """
 
+
+@_step
+def m005_reasoning(db: sqlite_utils.Database) -> None:
+    """Note for how long a reply was thought over, and the tag that ends a thought which its prompt began."""
+    db.executescript(_REASONING_5)
+
+
+# NULL where nothing was thought; "" where the reply itself has the first tag.
+_REASONING_5 = """
+ALTER TABLE messages ADD COLUMN reasoning_s REAL;
+ALTER TABLE messages ADD COLUMN reasoning_end TEXT NOT NULL DEFAULT '';
+"""
+
 SCHEMA_VERSION = len(_STEPS)
