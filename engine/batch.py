@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from inglenook.engine.kv_cache import BLOCK_SIZE
 from inglenook.engine.sequence import StepPlan
 
@@ -53,8 +56,6 @@ class Batch:
 
 def build_batch(plan: StepPlan) -> Batch:
     """Flatten a plan; logits are wanted of the last token of each chunk that `is_last`, and of its drafts."""
-    import torch
-
     token_ids: list[int] = []
     positions: list[int] = []
     query_starts = [0]
@@ -70,11 +71,11 @@ def build_batch(plan: StepPlan) -> Batch:
         logits_rows += range(len(token_ids) - chunk.num_logits, len(token_ids))
     num_groups = len(plan.chunks[0].sequence.tables.groups)
     return Batch(
-        torch.tensor(token_ids, dtype=torch.int64),
-        torch.tensor(positions, dtype=torch.int64),
-        torch.tensor(query_starts, dtype=torch.int32),
-        torch.tensor(context_lengths, dtype=torch.int32),
-        torch.tensor(logits_rows, dtype=torch.int64),
+        _tensor(token_ids, np.int64),
+        _tensor(positions, np.int64),
+        _tensor(query_starts, np.int32),
+        _tensor(context_lengths, np.int32),
+        _tensor(logits_rows, np.int64),
         tuple(_group_tables(plan, group) for group in range(num_groups)),
         _worn(plan),
     )
@@ -95,15 +96,18 @@ def _worn(plan: StepPlan) -> Worn | None:
 
 
 def _group_tables(plan: StepPlan, group: int) -> GroupTables:
-    import torch
-
     tables = [chunk.sequence.tables.groups[group] for chunk in plan.chunks]
-    width = max(len(table) for table in tables)
+    block_tables = np.full((len(tables), max(len(table) for table in tables)), -1, dtype=np.int32)
     slots: list[int] = []
-    for chunk, table in zip(plan.chunks, tables, strict=True):
+    for row, (chunk, table) in enumerate(zip(plan.chunks, tables, strict=True)):
+        block_tables[row, : len(table)] = table
         positions = range(chunk.start, chunk.start + chunk.num_rows)
         slots += [table[p // BLOCK_SIZE] * BLOCK_SIZE + p % BLOCK_SIZE for p in positions]
-    return GroupTables(
-        torch.tensor([table + [-1] * (width - len(table)) for table in tables], dtype=torch.int32),
-        torch.tensor(slots, dtype=torch.int64),
-    )
+    return GroupTables(_tensor(block_tables, np.int32), _tensor(slots, np.int64))
+
+
+def _tensor(numbers: npt.ArrayLike, dtype: type[np.int32 | np.int64]) -> torch.Tensor:
+    """A tensor by way of NumPy, which takes a list a few times as fast as PyTorch does."""
+    import torch
+
+    return torch.from_numpy(np.asarray(numbers, dtype=dtype))

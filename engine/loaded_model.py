@@ -65,7 +65,7 @@ class LoadedModel:
         read = self.facts.weight_bytes
         for chunk in plan.chunks:
             for table, size in zip(chunk.sequence.tables.groups, self.runner.block_bytes, strict=True):
-                read += size * sum(block >= 0 for block in table)
+                read += size * (len(table) - table.count(-1))
         return read
 
     def give_up_spare(self) -> int:
