@@ -5,17 +5,18 @@ Changes go through the writer's connection, from its thread; reading works on an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database, now_ms
-from inglenook.storage.errors import NotFoundError
+from inglenook.storage.errors import InvalidValueError, NotFoundError
 from inglenook.storage.records import Conversation
 from inglenook.storage.text import storable
 
 Shelf = Literal["chats", "archive", "trash"]
 TRASH_DAYS = 30
+LONGEST_FOLDER = 80
 _DAY_MS = 86_400_000
 _WHERE = {
     "chats": "trashed_at_ms IS NULL AND archived_at_ms IS NULL",
@@ -32,13 +33,9 @@ class ConversationShelf:
 
     def entries(self, shelf: Shelf = "chats", *, limit: int = 2_000) -> list[Conversation]:
         """Return what lies on a shelf: the pinned ones first, then by newest activity."""
-        rows = self._db.rows(
-            f"SELECT id FROM conversations WHERE {_WHERE[shelf]} "
-            "ORDER BY pinned_at_ms IS NULL, activity DESC, id DESC LIMIT ?",
-            (limit,),
+        return Conversations(self._db).where(
+            f"{_WHERE[shelf]} ORDER BY pinned_at_ms IS NULL, activity DESC, id DESC LIMIT ?", (limit,)
         )
-        conversations = Conversations(self._db)
-        return [conversations.get(row[0]) for row in rows]
 
     def pin(self, conversation_id: int, *, is_pinned: bool) -> None:
         """Keep a conversation on top of the list, or no longer.
@@ -56,20 +53,64 @@ class ConversationShelf:
         """
         self._set(conversation_id, "archived_at_ms", now_ms() if is_archived else None)
 
-    def put_in_folder(self, conversation_id: int, folder: str) -> None:
-        """Put a conversation into a folder; "" takes it out.
+    def make_folder(self, name: str) -> str:
+        """Make a folder and return its name as it is kept.
+
+        Raises:
+            InvalidValueError: it has no name, or there is one of that name, letter case aside.
+        """
+        kept = _folder_name(name)
+        with self._db.atomic():
+            self._require_free(kept)
+            self._db.execute("INSERT INTO folders(name) VALUES (?)", (kept,))
+        return kept
+
+    def rename_folder(self, name: str, new_name: str) -> str:
+        """Give a folder another name, and return it as it is kept; what lies in it stays there.
+
+        Raises:
+            InvalidValueError: no name, or the one of another folder.
+            NotFoundError: it was deleted.
+        """
+        kept = _folder_name(new_name)
+        with self._db.atomic():
+            if kept.casefold() != name.casefold():
+                self._require_free(kept)
+            self._delete_folder(name)
+            self._db.execute("INSERT INTO folders(name) VALUES (?)", (kept,))
+            self._db.execute("UPDATE conversations SET folder = ? WHERE folder = ?", (kept, name))
+        return kept
+
+    def delete_folder(self, name: str) -> list[int]:
+        """Delete a folder; its conversations stay, outside of folders. Return their ids.
 
         Raises:
             NotFoundError: it was deleted.
         """
-        self._set(conversation_id, "folder", storable(" ".join(folder.split())))
+        with self._db.atomic():
+            self._delete_folder(name)
+            rows = self._db.rows("SELECT id FROM conversations WHERE folder = ?", (name,))
+            self._db.execute("UPDATE conversations SET folder = '' WHERE folder = ?", (name,))
+            return [row[0] for row in rows]
+
+    def put_in_folder(self, conversation_ids: Iterable[int], folder: str) -> None:
+        """Put conversations into a folder, which is made where there is none; "" takes them out. All or none.
+
+        Raises:
+            NotFoundError: one of them was deleted.
+        """
+        kept = " ".join(storable(folder).split())
+        with self._db.atomic():
+            if kept:
+                same = self._db.row("SELECT name FROM folders WHERE name = ? COLLATE NOCASE", (kept,))
+                kept = same[0] if same else kept
+                self._db.execute("INSERT OR IGNORE INTO folders(name) VALUES (?)", (kept,))
+            for conversation_id in conversation_ids:
+                self._set(conversation_id, "folder", kept)
 
     def folders(self) -> list[str]:
-        """Return the names of the folders that hold something, in the order of the alphabet."""
-        rows = self._db.rows(
-            "SELECT DISTINCT folder FROM conversations WHERE folder <> '' AND trashed_at_ms IS NULL"
-        )
-        return sorted((row[0] for row in rows), key=str.casefold)
+        """Return the names of all folders, in the order of the alphabet."""
+        return sorted((row[0] for row in self._db.rows("SELECT name FROM folders")), key=str.casefold)
 
     def name_by_itself(self, conversation_id: int, title: str) -> bool:
         """Give a title that the program found, unless the user gave one; say whether it was taken."""
@@ -93,6 +134,14 @@ class ConversationShelf:
                 conversations.delete(conversation_id)
             return len(ids)
 
+    def _require_free(self, name: str) -> None:
+        if self._db.row("SELECT 1 FROM folders WHERE name = ? COLLATE NOCASE", (name,)):
+            raise InvalidValueError(f"There is a folder “{name}” already. Choose another name.")
+
+    def _delete_folder(self, name: str) -> None:
+        if self._db.execute("DELETE FROM folders WHERE name = ?", (name,)).rowcount != 1:
+            raise NotFoundError(f"There is no folder “{name}”; it may have been deleted.")
+
     def _set(self, conversation_id: int, column: str, value: object) -> None:
         with self._db.atomic():
             cursor = self._db.execute(
@@ -100,3 +149,10 @@ class ConversationShelf:
             )
             if cursor.rowcount != 1:
                 raise NotFoundError(f"There is no conversation {conversation_id}; it may have been deleted.")
+
+
+def _folder_name(name: str) -> str:
+    kept = " ".join(storable(name).split())[:LONGEST_FOLDER]
+    if not kept:
+        raise InvalidValueError("A folder needs a name. Type one.")
+    return kept

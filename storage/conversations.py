@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inglenook.storage.database import Database, now_ms
-from inglenook.storage.driver import Row
+from inglenook.storage.driver import Parameters, Row
 from inglenook.storage.errors import NotFoundError
 from inglenook.storage.records import Conversation
 from inglenook.storage.text import from_json, storable, to_json
@@ -46,6 +46,11 @@ class Conversations:
         if row is None:
             raise NotFoundError(f"There is no conversation {conversation_id}; it may have been deleted.")
         return _conversation(row)
+
+    def where(self, condition: str, parameters: Parameters) -> list[Conversation]:
+        """Return the conversations that an SQL condition of our own (never a user's words) selects and orders."""
+        rows = self._db.rows(f"SELECT {_COLUMNS} FROM conversations WHERE {condition}", parameters)
+        return [_conversation(row) for row in rows]
 
     def entries(self, *, limit: int = 200, offset: int = 0, trashed: bool = False) -> list[Conversation]:
         """Return a stretch of the list, or of the trash."""

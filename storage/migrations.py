@@ -374,4 +374,20 @@ ALTER TABLE messages ADD COLUMN reasoning_s REAL;
 ALTER TABLE messages ADD COLUMN reasoning_end TEXT NOT NULL DEFAULT '';
 """
 
+
+@_step
+def m006_folders(db: sqlite_utils.Database) -> None:
+    """Let a folder of chats be there before anything lies in it."""
+    db.executescript(_FOLDERS_6)
+
+
+_FOLDERS_6 = """
+CREATE TABLE folders (
+    name TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX folders_by_name ON folders(name COLLATE NOCASE);
+INSERT OR IGNORE INTO folders(name) SELECT DISTINCT folder FROM conversations WHERE folder <> '';
+UPDATE conversations SET folder = (SELECT name FROM folders WHERE name = folder COLLATE NOCASE) WHERE folder <> '';
+"""
+
 SCHEMA_VERSION = len(_STEPS)

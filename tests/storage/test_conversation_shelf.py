@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from inglenook.storage.conversation_search import search_conversations
+from inglenook.storage.conversation_search import SearchFilter, search_conversations
 from inglenook.storage.conversation_shelf import ConversationShelf
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
-from inglenook.storage.errors import NotFoundError
+from inglenook.storage.errors import InvalidValueError, NotFoundError
 from inglenook.storage.forget import forget_documents
 from inglenook.storage.message_edits import MessageEdits
 from inglenook.storage.messages import Messages
@@ -70,13 +70,90 @@ def test_folders_hold_chats(db: Database) -> None:
     first, second = make(db, "a"), make(db, "b")
     shelf = ConversationShelf(db)
 
-    shelf.put_in_folder(first, "  Work \n 2026 ")
-    shelf.put_in_folder(second, "home")
+    shelf.put_in_folder([first], "  Work \n 2026 ")
+    shelf.put_in_folder([second], "home")
 
     assert shelf.folders() == ["home", "Work 2026"]
     assert Conversations(db).get(first).folder == "Work 2026"
-    shelf.put_in_folder(first, "")
-    assert shelf.folders() == ["home"]
+    shelf.put_in_folder([first], "")
+    assert Conversations(db).get(first).folder == ""
+    assert shelf.folders() == ["home", "Work 2026"]
+
+
+def test_a_folder_is_made_empty_renamed_with_what_is_in_it_and_deleted_without_its_chats(
+    db: Database,
+) -> None:
+    chat, other = make(db, "a"), make(db, "b")
+    shelf = ConversationShelf(db)
+    assert shelf.make_folder("  Tax ") == "Tax"
+    shelf.put_in_folder([chat, other], "TAX")
+    assert shelf.folders() == ["Tax"]
+
+    assert shelf.rename_folder("Tax", "tax") == "tax"
+    assert shelf.rename_folder("tax", "Tax 2026") == "Tax 2026"
+    assert Conversations(db).get(chat).folder == "Tax 2026"
+    assert sorted(shelf.delete_folder("Tax 2026")) == [chat, other]
+
+    assert shelf.folders() == []
+    assert titles(db) == ["b", "a"]
+
+
+@pytest.mark.parametrize("name", ["", "  \n", "home", "HOME"])
+def test_a_folder_without_a_name_or_with_another_s_is_refused(db: Database, name: str) -> None:
+    shelf = ConversationShelf(db)
+    shelf.make_folder("Home")
+    shelf.make_folder("Work")
+
+    with pytest.raises(InvalidValueError):
+        shelf.make_folder(name)
+    with pytest.raises(InvalidValueError):
+        shelf.rename_folder("Work", name)
+
+    assert shelf.folders() == ["Home", "Work"]
+
+
+def test_nothing_is_moved_when_one_of_many_is_gone(db: Database) -> None:
+    chat = make(db, "a")
+
+    with pytest.raises(NotFoundError):
+        ConversationShelf(db).put_in_folder([chat, 999], "Home")
+    with pytest.raises(NotFoundError):
+        ConversationShelf(db).delete_folder("Home")
+
+    assert Conversations(db).get(chat).folder == ""
+    assert ConversationShelf(db).folders() == []
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        (SearchFilter(), ["Hedge plan", "Archived", "Pinned", "Asked", "Answered"]),
+        (SearchFilter(where="titles"), ["Hedge plan"]),
+        (SearchFilter(where="messages"), ["Archived", "Pinned", "Asked", "Answered"]),
+        (SearchFilter(author="assistant"), ["Hedge plan", "Answered"]),
+        (SearchFilter(where="messages", author="user"), ["Archived", "Pinned", "Asked"]),
+        (SearchFilter(kept="archive"), ["Archived"]),
+        (SearchFilter(kept="pinned"), ["Pinned"]),
+        (SearchFilter(kept="chats", where="messages"), ["Pinned", "Asked", "Answered"]),
+        (SearchFilter(folder="Garden"), ["Asked"]),
+        (SearchFilter(folder="", where="messages"), ["Archived", "Pinned", "Answered"]),
+        (SearchFilter(since_ms=1_000_000), ["Hedge plan", "Archived", "Pinned", "Answered"]),
+    ],
+)
+@pytest.mark.parametrize("text", ["hedge", "he"])
+def test_a_search_can_be_confined(db: Database, only: SearchFilter, expected: list[str], text: str) -> None:
+    answered = Conversations(db).create("Answered")
+    question = Messages(db).add(answered, "user", "Which shrub?", parent_id=None)
+    Messages(db).add(answered, "assistant", "A hedge.", parent_id=question)
+    asked, pinned, archived = (make(db, title, "a hedge?") for title in ("Asked", "Pinned", "Archived"))
+    make(db, "Hedge plan", "nothing")
+    shelf = ConversationShelf(db)
+    shelf.put_in_folder([asked], "Garden")
+    shelf.pin(pinned, is_pinned=True)
+    shelf.archive(archived, is_archived=True)
+    db.execute("UPDATE messages SET created_at_ms = 5 WHERE conversation_id = ?", (asked,))
+
+    assert [hit.title for hit in search_conversations(db, text, only)] == expected
 
 
 def test_a_title_of_the_program_never_replaces_the_user_s(db: Database) -> None:

@@ -20,6 +20,7 @@ _RELEASED = {
     "m003_personas": "2e636d9ef2498efc",
     "m004_collections_and_encodings": "5c23d7431221c7f9",
     "m005_reasoning": "0079536d492adede",
+    "m006_folders": "a49003e7a98412e4",
 }
 
 
