@@ -78,6 +78,9 @@ def _unknown_features(spec: ModelSpec) -> dict[str, bool]:
 class NativeBackend:
     """The native kernels of one instruction set.
 
+    hands_on: models return the hidden states of their last layer, float32 [R, hidden_size], and need no head: another
+    device has the layers that follow.
+
     Raises:
         NativeUnavailableError: no kernels were built, or none that this processor runs.
     """
@@ -93,8 +96,10 @@ class NativeBackend:
         num_threads: int | None = None,
         kv_dtype: KVDtype = "float16",
         folder: Path | None = None,
+        hands_on: bool = False,
     ) -> None:
         self._library = load_native(isa)
+        self._hands_on = hands_on
         self._num_threads = num_threads
         self._kv_dtype: KVDtype = kv_dtype
         self._folder = folder or packed_folder()
@@ -146,7 +151,15 @@ class NativeBackend:
                 found = key_range(spec, source, i)
                 if found is not None:
                     ranges[i] = found
-            model = NativeModel(spec, weights, self._library, self.num_threads, self.kv_groups(spec), ranges)
+            model = NativeModel(
+                spec,
+                weights,
+                self._library,
+                self.num_threads,
+                self.kv_groups(spec),
+                ranges,
+                hands_on=self._hands_on,
+            )
         except BaseException:
             weights.close()
             raise
@@ -165,8 +178,11 @@ class NativeModel:
         num_threads: int,
         groups: tuple[KVGroup, ...],
         key_ranges: dict[int, KeyRange],
+        *,
+        hands_on: bool = False,
     ) -> None:
         self.spec = spec
+        self._width = spec.hidden_size if hands_on else spec.vocab_size
         self.kv: tuple[KVTensors, ...] = ()
         self.weight_bytes = weights.size_bytes
         self.num_threads = num_threads
@@ -207,7 +223,7 @@ class NativeModel:
             ),
             output_norm=weights.vector("output_norm"),
             embedding=embedding,
-            head=embedding if spec.tied_head else weights.matrix("head"),
+            head=c.Matrix() if hands_on else embedding if spec.tied_head else weights.matrix("head"),
             layers=self._layers,
         )
         self._engine: NativeEngine | None = NativeEngine(library, model, num_threads)
@@ -230,7 +246,7 @@ class NativeModel:
         """
         assert self._engine is not None, "the model is closed"
         self._engine.wake()
-        logits = torch.empty((len(batch.logits_rows), self.spec.vocab_size), dtype=torch.float32)
+        logits = torch.empty((len(batch.logits_rows), self._width), dtype=torch.float32)
         arrays = c.Batch(
             *(t.data_ptr() for t in (batch.token_ids, batch.positions, batch.query_starts)),
             batch.context_lengths.data_ptr(),

@@ -133,7 +133,18 @@ class Engine {
             operation += kLayerOperations;
             if (is_cancelled_) return;
         }
-        head(thread, operation);
+        if (model_.head.data)
+            head(thread, operation);
+        else
+            hand_on(thread);
+    }
+
+    // Without a head, the hidden states themselves go where logits would: another device has the layers that follow.
+    void hand_on(int thread) {
+        const int64_t size = model_.hidden_size;
+        workers_.split(thread, batch_->num_logits, [&](int64_t r) {
+            std::copy(hidden_.get() + r * size, hidden_.get() + (r + 1) * size, logits_ + r * size);
+        });
     }
 
     // The token's embedding and the angles of its position.
