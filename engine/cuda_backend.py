@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 NAME = "cuda"
 DETERMINISTIC = "deterministic"
 KV_DTYPES: tuple[KVDtype, ...] = ("bfloat16", "float16", "int8")
+NARROW_KV_DTYPES: tuple[KVDtype, ...] = ("int8",)
 _OLDEST = (8, 0)
 _STEP_WORK = 2e13  # parameters times tokens of a step
 _LARGEST_HEAD = 256
@@ -76,6 +77,7 @@ class CudaBackend:
     """Kernels for one NVIDIA card, or for one of several that share a model.
 
     ranks: the cards that share it; `load` then takes this card's share of spec and weights.
+    takes_hidden: models begin with hidden states of layers that lie elsewhere.
     step_tokens: of a step, where it must not follow from the spec: cards that share a model do steps of one size.
     device, dtype, make_operations: see `on_cpu`.
     """
@@ -94,6 +96,7 @@ class CudaBackend:
         reason: str = "an NVIDIA card is here",
         ranks: Ranks | None = None,
         step_tokens: int | None = None,
+        takes_hidden: bool = False,
     ) -> None:
         if kv_dtype not in (None, *KV_DTYPES) and make_operations is None:
             raise InvalidRequestError(f"kv_dtype must be {', '.join(KV_DTYPES)} on {NAME}, got {kv_dtype!r}.")
@@ -106,6 +109,7 @@ class CudaBackend:
         self._make_operations = make_operations or self._kernels
         self._ranks = ranks
         self._step_tokens = step_tokens
+        self._takes_hidden = takes_hidden
 
     @classmethod
     def on_cpu(
@@ -115,6 +119,7 @@ class CudaBackend:
         ranks: Ranks | None = None,
         step_tokens: int | None = None,
         uses_graphs: bool = True,
+        takes_hidden: bool = False,
     ) -> CudaBackend:
         """The same steps by the operations' formulas in float32 on the processor: slow, and the oracle of the card's."""
         return cls(
@@ -126,6 +131,7 @@ class CudaBackend:
             reason="asked for by name: the card's steps by their formulas, on the processor",
             ranks=ranks,
             step_tokens=step_tokens,
+            takes_hidden=takes_hidden,
         )
 
     def kv_groups(self, spec: ModelSpec) -> tuple[KVGroup, ...]:
@@ -158,7 +164,13 @@ class CudaBackend:
             raise UnsupportedModelError(f"The CUDA back end does not run this model: {why}.")
         device = torch.device(self.device)
         weights, weight_bytes = load_weights(
-            spec, source, device, self._dtype, progress, has_int8_cache=self._kv_dtype == "int8"
+            spec,
+            source,
+            device,
+            self._dtype,
+            progress,
+            has_narrow_cache=self._kv_dtype in NARROW_KV_DTYPES,
+            has_embedding=not self._takes_hidden,
         )
         decoder = DeviceDecoder(spec, weights, self._make_operations(spec), self._ranks)
         is_card = device.type == "cuda"
@@ -168,6 +180,7 @@ class CudaBackend:
             StepBuffers(spec, self.step_tokens(spec) if is_card else 64, self._dtype, device),
             weight_bytes,
             uses_graphs=self._uses_graphs,
+            takes_hidden=self._takes_hidden,
         )
         if is_card:
             total = source.size_bytes
@@ -195,6 +208,7 @@ class CudaModel:
         weight_bytes: int,
         *,
         uses_graphs: bool,
+        takes_hidden: bool = False,
     ) -> None:
         self.spec = decoder.spec
         self.kv: tuple[KVTensors, ...] = ()
@@ -203,6 +217,7 @@ class CudaModel:
         self._groups = groups
         self._buffers = buffers
         self._uses_graphs = uses_graphs
+        self._takes_hidden = takes_hidden
         self._graphs: DecodeGraphs | None = None
 
     @property
@@ -220,7 +235,9 @@ class CudaModel:
         )
         if self._uses_graphs:
             is_card = self.device.type == "cuda"
-            self._graphs = DecodeGraphs(self._decoder, self.kv, self._buffers, captures=is_card)
+            self._graphs = DecodeGraphs(
+                self._decoder, self.kv, self._buffers, captures=is_card, takes_hidden=self._takes_hidden
+            )
 
     def warm_up(self, report: Callable[[], None]) -> None:
         """Run steps of every kind that store nothing, so that their kernels are compiled; `report` may raise."""
@@ -228,20 +245,27 @@ class CudaModel:
         self.allocate_kv((1,) * len(self._groups))
         for count in (*DECODE_SIZES, 128, self._buffers.capacity):
             logger.info("compiling kernels for steps of %d rows", count)
-            self.forward(_empty_batch(count, len(self.kv), is_decode=count <= DECODE_SIZES[-1]))
+            self._warm(count, is_decode=count <= DECODE_SIZES[-1])
             report()
-        self.forward(_empty_batch(16, len(self.kv), is_decode=False))
+        self._warm(16, is_decode=False)
         if self.device.type == "cuda":
             torch.cuda.synchronize()
         self.kv, self._uses_graphs = (), uses_graphs
         report()
 
-    def forward(self, batch: Batch) -> torch.Tensor:
-        """Run one step; see `BackendModel`. The logits are on the device."""
+    def _warm(self, rows: int, *, is_decode: bool) -> None:
+        hidden = torch.zeros(rows, self.spec.hidden_size) if self._takes_hidden else None
+        self.forward(_empty_batch(rows, len(self.kv), is_decode=is_decode), hidden)
+
+    def forward(self, batch: Batch, hidden: torch.Tensor | None = None) -> torch.Tensor:
+        """Run one step; see `BackendModel`. The logits are on the device.
+
+        hidden: float32 [T, hidden_size] on the CPU, what layers elsewhere made of the step, for a model that takes it.
+        """
         assert self._decoder is not None, "the model is closed"
         rows, sequences = len(batch.token_ids), len(batch.context_lengths)
         if rows == sequences and self._graphs is not None:
-            logits = self._graphs.run(batch)
+            logits = self._graphs.run(batch, hidden)
             if logits is not None:
                 return logits
         if rows > self._buffers.capacity:
@@ -249,10 +273,10 @@ class CudaModel:
         logits = torch.empty(
             (len(batch.logits_rows), self.spec.vocab_size), dtype=torch.float32, device=self.device
         )
-        self._decoder.step(self._inputs(batch), self.kv, self._buffers, logits)
+        self._decoder.step(self._inputs(batch, hidden), self.kv, self._buffers, logits)
         return logits
 
-    def _inputs(self, batch: Batch) -> StepInputs:
+    def _inputs(self, batch: Batch, hidden: torch.Tensor | None) -> StepInputs:
         """A step that no graph runs: leading sequences of one row decode, the others are prompts."""
         counts = batch.query_starts[1:] - batch.query_starts[:-1]
         is_longer = torch.nonzero(counts != 1)
@@ -273,6 +297,7 @@ class CudaModel:
             tuple(decodes) if num_decodes else (),
             tuple(prefills) if rest else (),
             move(batch.logits_rows),
+            None if hidden is None else move(hidden),
         )
 
     def close(self) -> None:

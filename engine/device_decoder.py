@@ -48,9 +48,12 @@ class DeviceLayer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceWeights:
-    """All weights on the device; `rope` and `local_rope` are cosines and sines float32 [context, P]."""
+    """All weights on the device; `rope` and `local_rope` are cosines and sines float32 [context, P].
 
-    embedding: PackedWeight
+    embedding: None where the first layers lie elsewhere.
+    """
+
+    embedding: PackedWeight | None
     layers: tuple[DeviceLayer, ...]
     output_norm: torch.Tensor
     head: DeviceLinear
@@ -64,6 +67,7 @@ class StepInputs:
 
     num_decodes: leading sequences with one row each.  prefills: the rows of the others, None without any.
     logits_rows: int64 [R], None for all rows.
+    hidden: float32 [T, hidden], what earlier layers elsewhere made; None where the embedding is here.
     """
 
     token_ids: torch.Tensor
@@ -72,6 +76,7 @@ class StepInputs:
     decodes: tuple[Rows, ...]
     prefills: tuple[Rows, ...]
     logits_rows: torch.Tensor | None
+    hidden: torch.Tensor | None = None
 
 
 class Ranks(Protocol):
@@ -127,7 +132,11 @@ class DeviceDecoder:
         spec, ops = self.spec, self._ops
         rows = inputs.token_ids.shape[0]
         x, normed, branch = buffers.x[:rows], buffers.normed[:rows], buffers.branch[:rows]
-        ops.embedding(self.weights.embedding, inputs.token_ids, x, spec.embedding_scale)
+        if inputs.hidden is not None:
+            x.copy_(inputs.hidden)
+        else:
+            assert self.weights.embedding is not None, "a model without an embedding needs hidden states"
+            ops.embedding(self.weights.embedding, inputs.token_ids, x, spec.embedding_scale)
         place = {
             layer: (g, i) for g, tensors in enumerate(kv) for i, layer in enumerate(tensors.group.layers)
         }

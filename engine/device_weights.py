@@ -21,25 +21,27 @@ def load_weights(
     dtype: torch.dtype,
     progress: Progress,
     *,
-    has_int8_cache: bool = False,
+    has_narrow_cache: bool = False,
+    has_embedding: bool = True,
 ) -> tuple[DeviceWeights, int]:
-    """Read all weights of a model, and the ranges of its keys for an int8 cache; returns the bytes they take too.
+    """Read all weights of a model, and the ranges of its keys for an 8-bit cache; returns the bytes they take too.
 
     Raises:
         ModelFileError: a tensor is missing.
     """
     reader = _Reader(source, device, dtype, progress)
     layers = tuple(
-        _layer(spec, reader, f"layers.{i}.", _keys(spec, source, i, device) if has_int8_cache else None)
+        _layer(spec, reader, f"layers.{i}.", _keys(spec, source, i, device) if has_narrow_cache else None)
         for i in range(spec.num_layers)
     )
-    embedding = reader.matrix("embedding")
-    head = DeviceLinear((embedding,) if spec.tied_head else (reader.matrix("head"),))
+    embedding = reader.matrix("embedding") if has_embedding or spec.tied_head else None
+    head = embedding if spec.tied_head else reader.matrix("head")
+    assert head is not None, "a tied head is the embedding, which was read"
     weights = DeviceWeights(
         embedding,
         layers,
         reader.vector("output_norm"),
-        head,
+        DeviceLinear((head,)),
         _tables(spec.rope, spec, device),
         None if spec.local_rope is None else _tables(spec.local_rope, spec, device),
     )
