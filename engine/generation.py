@@ -16,7 +16,7 @@ from inglenook.engine.penalties import TokenCounts, penalised
 from inglenook.engine.request import FinishReason, SamplingParams, TokenLogprob, TokenText
 from inglenook.engine.sampler import sample
 from inglenook.engine.sequence import Sequence
-from inglenook.engine.speculative.prompt_lookup import PromptLookup
+from inglenook.engine.speculative.prompt_lookup import Cost, PromptLookup
 from inglenook.engine.stopping import StopStrings
 from inglenook.engine.tokenizer.detokenizer import Detokenizer
 
@@ -53,11 +53,11 @@ class Generation:
         self._unsent_ids: list[int] = []
         self._unsent_logprobs: list[TokenLogprob] = []
 
-    def draft(self) -> None:
+    def draft(self, cost: Cost) -> None:
         """Guess the next tokens for the coming step, never beyond the reply's end."""
         if self.lookup is not None:
             room = self.max_tokens - self.completion_tokens - 1
-            self.sequence.drafts = self.lookup.propose(self.sequence.token_ids)[: max(0, room)]
+            self.sequence.drafts = self.lookup.propose(self.sequence.token_ids, cost)[: max(0, room)]
 
     def take(self, logits: npt.NDArray[np.float32]) -> tuple[int, TokenText | None]:
         """Choose the next token from its logits, float32 [V]; returns it and the text that may be shown now.

@@ -271,10 +271,14 @@ class Slot:
 
     def _draft(self) -> None:
         """Let every decoding sequence guess its next tokens."""
-        for completion in self.completions.values():
-            for generation in completion.choices:
-                if generation.finish_reason is None and generation.sequence.num_pending == 1:
-                    generation.draft()
+        decoding = [
+            generation
+            for completion in self.completions.values()
+            for generation in completion.choices
+            if generation.finish_reason is None and generation.sequence.num_pending == 1
+        ]
+        for generation in decoding:
+            generation.draft(lambda number: self._cost.delay(len(decoding) + number, len(decoding)))
 
     def _take_logits(self, chunk: Chunk, logits: Logits, plan: StepPlan) -> None:
         """Choose a sequence's next tokens: one, and one more for each draft that was chosen too.
@@ -325,10 +329,9 @@ class Slot:
             self.metrics.observe_drafts(len(chunk.drafts), accepted)
             scheduler.confirm(chunk.sequence, accepted)
             drafts = sum(len(c.drafts) for c in plan.chunks)
-            others = plan.num_tokens - drafts
-            extra = others * (self._cost.ratio(plan.num_tokens, others) - 1) * len(chunk.drafts) / drafts
+            delay = self._cost.delay(plan.num_tokens, plan.num_tokens - drafts)
             if generation.lookup is not None:
-                generation.lookup.observe(len(chunk.drafts), accepted, 1 + extra)
+                generation.lookup.observe(len(chunk.drafts), accepted, delay * len(chunk.drafts) / drafts)
         if generation.finish_reason is not None:
             scheduler.remove(chunk.sequence)
 

@@ -34,7 +34,7 @@ V are cases of vLLM, llama.cpp and others as the study of engines numbers them, 
     D14 two long chats at once                   test_long_chats_that_do_not_fit_together_are_all_answered
     D17 cold, warm and batched answers differ    test_batch_mates_change_nothing
     D18 drafting changes answers                 test_fifty_prompts_are_answered_alike_with_and_without_drafts
-    D19 drafting slows                           test_each_vain_try_after_a_pause_doubles_the_next_one_until_one_pays
+    D19 drafting slows                           test_no_text_costs_more_than_the_budget
     D21 endless nonsense                         test_logits_that_are_not_numbers_fail_that_request_alone
     D22 a swap counts the old model too          test_a_swap_of_models_counts_the_old_one_as_gone
     D23 refusals without numbers                 test_what_does_not_fit_is_refused_with_the_two_numbers

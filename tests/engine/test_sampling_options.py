@@ -1,7 +1,6 @@
 """Penalties, biases, log-probabilities, several choices and speculation, through the engine and on their own."""
 
 import math
-import random
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from inglenook.engine.logprobs import token_logprob
 from inglenook.engine.penalties import TokenCounts, penalised
 from inglenook.engine.request import LoadOptions, Request, SamplingParams
 from inglenook.engine.sampler import sample
-from inglenook.engine.speculative.prompt_lookup import MAX_DRAFTS, PromptLookup
 from inglenook.engine.step_cost import StepCost
 
 T = 30.0
@@ -170,68 +168,6 @@ def test_stop_strings_are_bounded(stop):
         SamplingParams(stop=stop)
 
 
-class TestPromptLookup:
-    def test_what_followed_the_latest_words_before_is_offered(self):
-        assert PromptLookup().propose([1, 2, 3, 4, 5, 6, 7, 2, 3, 4]) == [5, 6, 7, 2]
-
-    def test_the_longest_match_decides_and_then_the_latest(self):
-        assert PromptLookup().propose([9, 2, 3, 50, 51, 1, 2, 3, 60, 61, 9, 2, 3])[0] == 50
-        assert PromptLookup().propose([2, 3, 50, 51, 2, 3, 60, 61, 7, 2, 3])[0] == 60
-
-    def test_nothing_is_offered_without_a_match(self):
-        assert PromptLookup().propose([1, 2, 3, 4]) == []
-        assert PromptLookup().propose([1]) == []
-
-    def test_drafts_grow_when_all_are_accepted_and_shrink_when_not(self):
-        text = [*range(100), *range(10)]
-        lookup = PromptLookup()
-        for _ in range(4):
-            lookup.observe(4, 4, 1.0)
-        assert len(lookup.propose(text)) == MAX_DRAFTS
-
-        lookup.observe(15, 0, 1.0)
-        assert len(lookup.propose(text)) == 2
-
-    def test_it_pauses_when_checking_costs_more_than_it_gains_and_tries_again(self):
-        text = [*range(100), *range(10)]
-        lookup = PromptLookup()
-        for _ in range(3):
-            lookup.observe(4, 0, 1.5)
-
-        offers = [bool(lookup.propose(text)) for _ in range(60)]
-
-        assert not any(offers[:48])
-        assert all(offers[48:])
-
-    def test_each_vain_try_after_a_pause_doubles_the_next_one_until_one_pays(self):
-        text = [*range(100), *range(10)]
-        lookup = PromptLookup()
-        for _ in range(3):
-            lookup.observe(4, 0, 1.5)
-
-        def length_of_pause():
-            return next(n for n in range(1000) if lookup.propose(text))
-
-        pauses = [length_of_pause()]
-        for _ in range(5):
-            lookup.observe(2, 0, 1.5)
-            pauses.append(length_of_pause())
-        lookup.observe(2, 2, 1.5)
-        for _ in range(3):
-            lookup.observe(2, 0, 1.5)
-
-        assert pauses == [48, 96, 192, 384, 768, 768]
-        assert length_of_pause() == 48
-
-    def test_growing_text_gives_the_same_offers_as_whole_text(self):
-        rng = random.Random(0)
-        text = [rng.randrange(4) for _ in range(200)]
-        growing = PromptLookup()
-
-        for length in range(1, 200):
-            assert growing.propose(text[:length]) == PromptLookup().propose(text[:length])
-
-
 def test_speculation_changes_no_token_and_saves_steps(tiny, client, monkeypatch):
     from inglenook.engine.torch_backend import TorchBackend
 
@@ -254,13 +190,3 @@ def test_speculation_changes_no_token_and_saves_steps(tiny, client, monkeypatch)
     assert stats["chat.spec_decode_num_accepted_tokens"] > 10
     assert stats["chat.steps"] < stats["chat.generation_tokens"]
     assert stats["chat.kv_blocks_live"] == 0
-
-
-def test_step_times_between_known_ones_are_interpolated():
-    cost = StepCost()
-    assert cost.ratio(5, 1) == 1.0
-    cost.observe(1, 1.0)
-    cost.observe(5, 3.0)
-
-    assert cost.ratio(3, 1) == 2.0
-    assert cost.ratio(9, 1) == 3.0
