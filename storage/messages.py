@@ -34,7 +34,7 @@ _PLACE = (
 )
 _REASONING = "m.reasoning_s, m.reasoning_end"
 # A child is always younger than its parent, so even a garbled tree cannot make the walk go round.
-_SHOWN = """
+SHOWN_PATH = """
 WITH RECURSIVE shown(id) AS (
     SELECT coalesce(active_root_id, (SELECT max(id) FROM messages WHERE conversation_id = c.id AND parent_id IS NULL))
         FROM conversations c WHERE c.id = ?
@@ -136,7 +136,7 @@ class Messages:
     def shown(self, conversation_id: int) -> list[Message]:
         """Return the shown path from the first message to the last."""
         rows = self._db.rows(
-            f"{_SHOWN} SELECT {_COLUMNS}, {_PLACE}, {_REASONING} FROM messages m WHERE m.id IN (SELECT id FROM shown) ORDER BY m.id",
+            f"{SHOWN_PATH} SELECT {_COLUMNS}, {_PLACE}, {_REASONING} FROM messages m WHERE m.id IN (SELECT id FROM shown) ORDER BY m.id",
             (conversation_id,),
         )
         return [_message(row) for row in rows]
