@@ -9,11 +9,13 @@ named in the result; nothing is ever cut inside a message.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from inglenook.engine.tokenizer.tokenizer import EncodedPrompt
+if TYPE_CHECKING:
+    from inglenook.engine.tokenizer.tokenizer import EncodedPrompt
 
 Message = Mapping[str, str]
-Encode = Callable[[Sequence[int]], EncodedPrompt]  # of the messages with these indices
+Encode = Callable[[Sequence[int]], "EncodedPrompt"]  # of the messages with these indices
 
 _RESERVED_SHARE = 4  # without a limit of its own, a reply gets at least this part of the context
 
