@@ -1,7 +1,7 @@
 """Which back end runs a model, and why: the choice behind "auto", and the list that `doctor` prints.
 
-"auto" prefers an NVIDIA card that runs the model, then the native CPU kernels where they were built, this processor runs them and they know everything the
-model asks for; else PyTorch on the CPU. The reason travels with the back end to whoever asks.
+"auto" prefers an NVIDIA card that runs the model, or its last layers; then the native CPU kernels where they were built,
+this processor runs them and they know everything the model asks for; else PyTorch on the CPU. The reason travels with the back end to whoever asks.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inglenook.engine.backend import Backend, WeightSource
-from inglenook.engine.cuda_backend import DETERMINISTIC, CudaBackend, cuda_status
+from inglenook.engine.card_choice import CardChooser
 from inglenook.engine.cuda_backend import NAME as CUDA
-from inglenook.engine.cuda_backend import refusal as cuda_refusal
+from inglenook.engine.cuda_backend import cuda_status
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype
 from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.native_backend import NAME as NATIVE
 from inglenook.engine.native_backend import NativeBackend, refusal
+from inglenook.engine.placement import CardOptions
 from inglenook.engine.torch_backend import TORCH_BACKENDS, TorchBackend
 from inglenook.kernels.native import NativeUnavailableError
 
@@ -52,11 +53,12 @@ def choose_backend(
     kv_dtype: KVDtype | None = None,
     num_threads: int | None = None,
     packed_folder: Path | None = None,
+    cards: CardOptions | None = None,
 ) -> Backend:
     """Return the back end of a name, or for "auto" the best one for this model.
 
     `kv_dtype` None is the back end's own. A native back end of one instruction set is named "native-cpu:ISA",
-    the CUDA one with one order of sums "cuda:deterministic".
+    the CUDA one with one order of sums "cuda:deterministic". `cards` says how many cards, and how many layers on one.
 
     Raises:
         InvalidRequestError: there is no back end of that name, or it has no such KV cache.
@@ -64,9 +66,20 @@ def choose_backend(
     """
     kind, _, isa = name.partition(":")
     if kind == CUDA or name == "auto":
-        card = _cuda(spec, kv_dtype, isa if kind == CUDA else "", must=kind == CUDA)
+        chooser = CardChooser(
+            isa if kind == CUDA else "",
+            spec,
+            source,
+            kv_dtype=kv_dtype,
+            options=cards or CardOptions(),
+            num_threads=num_threads,
+            folder=packed_folder,
+        )
+        card = None if chooser.refusal is not None else chooser.choose()
         if card is not None:
             return card
+        if kind == CUDA:
+            raise UnsupportedModelError(f"The CUDA back end does not run this model: {chooser.refusal}.")
     if kind == NATIVE or name == "auto":
         why = refusal(spec, source)
         try:
@@ -85,19 +98,6 @@ def choose_backend(
     if name not in TORCH_BACKENDS:
         raise InvalidRequestError(f"backend must be auto, {', '.join(BACKEND_NAMES)}; got {name!r}.")
     return _torch(name, kv_dtype)
-
-
-def _cuda(spec: ModelSpec, kv_dtype: KVDtype | None, mode: str, *, must: bool) -> CudaBackend | None:
-    """The card's back end; None where it cannot be used and need not."""
-    if mode not in ("", DETERMINISTIC):
-        raise InvalidRequestError(f"backend {CUDA} can be {CUDA}:{DETERMINISTIC}, got {CUDA}:{mode}.")
-    usable, reason = cuda_status()
-    why = cuda_refusal(spec) if usable else reason
-    if why is None:
-        return CudaBackend(kv_dtype=kv_dtype, is_deterministic=mode == DETERMINISTIC, reason=reason)
-    if must:
-        raise UnsupportedModelError(f"The CUDA back end does not run this model: {why}.")
-    return None
 
 
 def _torch(name: str, kv_dtype: KVDtype | None, because: str | None = None) -> TorchBackend:

@@ -15,24 +15,19 @@ from pathlib import Path
 import torch
 
 from inglenook.engine.adapter_shelf import AdapterShelf
-from inglenook.engine.backend import Backend
 from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.cpu import default_num_threads
-from inglenook.engine.cuda_backend import CudaBackend
-from inglenook.engine.errors import InvalidRequestError
 from inglenook.engine.kv_blocks import KVBlocks
-from inglenook.engine.kv_cache import num_blocks_for
-from inglenook.engine.memory import check_fit, estimate_need, kv_bytes, memory_state
+from inglenook.engine.memory import estimate_need, kv_bytes
+from inglenook.engine.memory_plan import plan_memory
 from inglenook.engine.model_runner import ModelRunner
 from inglenook.engine.models.spec import ModelSpec
+from inglenook.engine.placement import CardOptions
 from inglenook.engine.request import Loaded, LoadOptions, LoadProgress
 from inglenook.engine.scheduler import Scheduler
 from inglenook.engine.sequence import StepPlan
 from inglenook.engine.tokenizer.tokenizer import Tokenizer
-from inglenook.engine.weights.loader import ModelFile, open_model
-
-SHORTEST_CONTEXT = 2048  # below this a model is refused rather than shortened further
-_SPARE_CONTEXTS = 4  # sequences of full length that the pool may hold when memory allows
+from inglenook.engine.weights.loader import open_model
 
 
 class LoadCancelledError(Exception):
@@ -111,8 +106,21 @@ def load_model(
             file,
             kv_dtype=options.kv_dtype,
             num_threads=options.num_threads or default_num_threads(),
+            cards=CardOptions(
+                num_cards=options.num_cards,
+                card_layers=options.card_layers,
+                context_length=options.context_length,
+            ),
         )
-        context, num_blocks, notices = _plan_memory(file, backend, options, reserved_bytes)
+        plan = plan_memory(
+            file.name,
+            file.spec,
+            file.size_bytes,
+            backend,
+            wanted=options.context_length,
+            reserved_bytes=reserved_bytes,
+        )
+        context, num_blocks = plan.context_length, plan.num_blocks
         spec = dataclasses.replace(file.spec, context_length=context)
         groups = backend.kv_groups(spec)
         tokenizer = Tokenizer.from_model_file(file, chat_template=options.chat_template)
@@ -135,7 +143,7 @@ def load_model(
         kv_bytes=num_blocks * sum(group.block_bytes for group in groups),
         need_bytes=estimate_need(model.weight_bytes, kv_bytes(groups, context), spec.vocab_size),
         load_s=time.perf_counter() - started,
-        notices=notices,
+        notices=plan.notices,
         reasoning=tokenizer.reasoning,
     )
     step_tokens = options.max_step_tokens or backend.step_tokens(spec)
@@ -151,37 +159,3 @@ def load_model(
         options.speculation and backend.rows_are_exact,
         AdapterShelf(spec, backend.name),
     )
-
-
-def _plan_memory(
-    file: ModelFile, backend: Backend, options: LoadOptions, reserved_bytes: int
-) -> tuple[int, int, tuple[str, ...]]:
-    """Choose context length and number of KV blocks, or refuse the model before anything is loaded."""
-    spec, own = file.spec, file.spec.context_length
-    wanted = options.context_length or own
-    if wanted > own:
-        raise InvalidRequestError(
-            f"context_length must be at most {own:,}, the limit of {file.name}; got {wanted:,}."
-        )
-    groups = backend.kv_groups(spec)
-    weights = backend.estimate_weight_bytes(spec, file.size_bytes)
-    if isinstance(backend, CudaBackend):
-        free = backend.free_bytes()  # the card's; what is promised to other slots is the computer's
-    else:
-        free = max(0, memory_state().free_bytes - reserved_bytes)
-    context, notices = wanted, []
-    if options.context_length is None:
-        while (
-            context > SHORTEST_CONTEXT
-            and estimate_need(weights, kv_bytes(groups, context), spec.vocab_size) > free
-        ):
-            context = max(SHORTEST_CONTEXT, context // 2)
-        if context < own:
-            notices.append(
-                f"The context is {context:,} tokens instead of the model's {own:,}, so that it fits the free memory."
-            )
-    check_fit(file.name, estimate_need(weights, kv_bytes(groups, context), spec.vocab_size), free)
-    block_bytes = sum(group.block_bytes for group in groups)
-    spare = (free - estimate_need(weights, 0, spec.vocab_size)) // 4 // block_bytes
-    blocks = num_blocks_for(context)
-    return context, max(blocks, min(_SPARE_CONTEXTS * blocks, spare)), tuple(notices)

@@ -12,7 +12,8 @@ import logging
 
 import torch
 
-from inglenook.engine.loaded_model import SHORTEST_CONTEXT, LoadedModel
+from inglenook.engine.loaded_model import LoadedModel
+from inglenook.engine.memory_plan import SHORTEST_CONTEXT
 
 logger = logging.getLogger(__name__)
 

@@ -44,9 +44,9 @@ class ProcessRanks:
     def gather(self, x: torch.Tensor) -> torch.Tensor:
         """Return x [R, N] of all, side by side: [R, count * N]."""
         rows, columns = x.shape
-        together = x.new_empty((self.count, rows, columns))
+        together = x.new_empty((self.count * rows, columns))
         self._group._allgather_base(together, x).wait()
-        return together.transpose(0, 1).reshape(rows, self.count * columns)
+        return together.view(self.count, rows, columns).transpose(0, 1).reshape(rows, self.count * columns)
 
     def abort(self) -> None:
         """End what waits for the others, with an error; from any thread."""

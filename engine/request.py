@@ -24,6 +24,8 @@ MAX_BIASES = 1024
 MAX_LOGPROBS = 20
 MAX_CHOICES = 64
 MAX_THREADS = 256
+MAX_CARDS = 16
+MAX_LAYERS = 4096
 
 
 def _check(name: str, value: object, ok: bool, allowed: str) -> None:
@@ -189,7 +191,8 @@ class LoadOptions:
     physical cores, less one when there are more than four. `speculation` guesses tokens by prompt lookup, where the
     back end computes a row alike at every number of rows, so that it changes nothing but the speed. `kv_dtype` None
     is the back end's own; "int8" halves the KV cache of the native one. `chat_template` is used instead of the model's
-    own; "" is none.
+    own; "" is none. `num_cards` shares the model among cards, `card_layers` puts its last layers on one and the rest on the
+    processor; None leaves both to what is free (`placement.py`).
     """
 
     backend: str = "auto"
@@ -199,9 +202,17 @@ class LoadOptions:
     speculation: bool = True
     kv_dtype: Literal["float32", "float16", "bfloat16", "int8"] | None = None
     chat_template: str = ""
+    num_cards: int | None = None
+    card_layers: int | None = None
 
     def __post_init__(self) -> None:
-        limits = {"context_length": 2**31 - 1, "num_threads": MAX_THREADS, "max_step_tokens": 65536}
+        limits = {
+            "context_length": 2**31 - 1,
+            "num_threads": MAX_THREADS,
+            "max_step_tokens": 65536,
+            "num_cards": MAX_CARDS,
+            "card_layers": MAX_LAYERS,
+        }
         for name, most in limits.items():
             value = getattr(self, name)
             ok = value is None or (_is_int(value) and 1 <= value <= most)

@@ -37,10 +37,16 @@ class TensorParallelBackend:
     rows_are_exact = False
 
     def __init__(
-        self, count: int, *, is_card: bool, kv_dtype: KVDtype | None = None, is_deterministic: bool = False
+        self,
+        count: int,
+        *,
+        is_card: bool,
+        kv_dtype: KVDtype | None = None,
+        is_deterministic: bool = False,
+        reason: str = "several cards were asked for",
     ) -> None:
         self.device = "cuda" if is_card else "cpu"
-        self.reason = f"{count} cards share the model"
+        self.reason = reason
         self._count, self._is_card = count, is_card
         self._kv_dtype, self._is_deterministic = kv_dtype, is_deterministic
         self._one = self._backend()
@@ -75,7 +81,7 @@ class TensorParallelBackend:
         shares = plan_shares(spec, source, self._count)
         kept = replication(spec, self._count)
         if kept:
-            self.reason = f"{self._count} cards share the model, and {kept}"
+            self.reason += f"; {kept}"
         cards = Cards(self._count, is_card=self._is_card)
         try:
             return self._load(spec, source, shares, cards, progress)
@@ -126,27 +132,27 @@ class TensorParallelBackend:
 
 
 class TensorParallelModel:
-    """The first card's share, and the way to the others'. Used from one thread at a time."""
+    """The first card's share, and the way to the others', which are `cards`. Used from one thread at a time."""
 
     def __init__(self, spec: ModelSpec, model: CudaModel, cards: Cards) -> None:
         self.spec = spec
         self.kv: tuple[KVTensors, ...] = ()
+        self.cards = cards
         self._model = model
-        self._cards = cards
 
     @property
     def weight_bytes(self) -> int:
         """Bytes of all cards' weights."""
-        return self._model.weight_bytes + self._cards.weight_bytes
+        return self._model.weight_bytes + self.cards.weight_bytes
 
     def allocate_kv(self, num_blocks: tuple[int, ...]) -> None:
         """Allocate KV tensors on every card, and capture the decode steps over them."""
-        self._cards.tell(RankMessage("allocate", (np.array(num_blocks),)))
+        self.cards.tell(RankMessage("allocate", (np.array(num_blocks),)))
         try:
             self._model.allocate_kv(num_blocks)
         except RuntimeError as error:
-            raise self._cards.lost(error) from error
-        self.kv = tuple(SharedKV(own, number, self._cards) for number, own in enumerate(self._model.kv))
+            raise self.cards.lost(error) from error
+        self.kv = tuple(SharedKV(own, number, self.cards) for number, own in enumerate(self._model.kv))
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Run one step on all cards; see `BackendModel`.
@@ -154,17 +160,17 @@ class TensorParallelModel:
         Raises:
             CardLostError: a card's process has ended, or does not answer.
         """
-        self._cards.tell(step_message(batch))
+        self.cards.tell(step_message(batch))
         try:
             logits = self._model.forward(batch)
-            self._cards.wait_for_device(logits.device, _SUM_S)
+            self.cards.wait_for_device(logits.device, _SUM_S)
         except RuntimeError as error:
-            raise self._cards.lost(error) from error
+            raise self.cards.lost(error) from error
         return logits
 
     def close(self) -> None:
         """End the other cards' processes and give all memory back. Closing twice is fine."""
-        self._cards.close()
+        self.cards.close()
         self._model.close()
         self.kv = ()
 

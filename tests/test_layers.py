@@ -25,11 +25,14 @@ SQLITE = {"sqlite3", "sqlcipher3", "sqlite_utils"}
 NETWORK = {
     "socket", "socketserver", "ssl", "http", "urllib.request", "ftplib", "smtplib", "imaplib", "poplib", "telnetlib",
     "xmlrpc", "asyncio", "requests", "httpx", "httpx2", "httpcore", "aiohttp", "urllib3", "websockets",
-    "huggingface_hub", "PySide6.QtNetwork", "PySide6.QtWebEngineCore", "PySide6.QtWebSockets",
+    "huggingface_hub", "torch.distributed", "PySide6.QtNetwork", "PySide6.QtWebEngineCore", "PySide6.QtWebSockets",
 }  # fmt: skip
 # Each with what it is for; the design's section 7 names the reasons there may be.
 MAY_USE_NETWORK = {
     "engine/fetch_worker.py": {"huggingface_hub"},  # the download of a model that the user named
+    "engine/ranks.py": {
+        "torch.distributed"
+    },  # several cards, when asked for: the loopback interface and their own links
     "engine/process_posix.py": {"socket"},  # an inherited pair of sockets to the child, no address
     "storage/parsing/frames.py": {"socket"},  # the same to the parser process
     "storage/parsing/worker.py": {"socket"},  # the same, its other end

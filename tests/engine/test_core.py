@@ -269,10 +269,10 @@ def test_a_context_beyond_the_models_own_is_refused(tiny):
 
 
 def test_a_model_too_large_for_memory_is_refused_before_loading(tiny, monkeypatch):
-    from inglenook.engine import loaded_model
+    from inglenook.engine import memory_plan
     from inglenook.engine.memory import MemoryState
 
-    monkeypatch.setattr(loaded_model, "memory_state", lambda: MemoryState(10**9, 9 * 10**6))
+    monkeypatch.setattr(memory_plan, "memory_state", lambda: MemoryState(10**9, 9 * 10**6))
     with (
         EngineClient.in_process() as client,
         pytest.raises(NotEnoughMemoryError, match=r"needs .*, 9 MB are free"),

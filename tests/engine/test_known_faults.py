@@ -200,9 +200,9 @@ def test_fifty_prompts_are_answered_alike_with_and_without_drafts(tiny, client, 
 
 
 def test_long_chats_that_do_not_fit_together_are_all_answered(tiny, monkeypatch):
-    from inglenook.engine import loaded_model
+    from inglenook.engine import memory_plan
 
-    monkeypatch.setattr(loaded_model, "_SPARE_CONTEXTS", 1)
+    monkeypatch.setattr(memory_plan, "_SPARE_CONTEXTS", 1)
     most = int(0.7 * CONTEXT)
     requests = [ask(most, first=n, max_tokens=CONTEXT - most) for n in range(3)]
     with EngineClient.in_process() as client:

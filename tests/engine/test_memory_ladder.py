@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_gguf import write_tiny_gguf
 
-from inglenook.engine import loaded_model, memory_ladder
+from inglenook.engine import memory_ladder, memory_plan
 from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import ContextLengthError, EngineStoppedError, NotEnoughMemoryError
@@ -177,14 +177,14 @@ def test_what_counts_as_running_out_of_memory(error, is_one):
 
 
 def test_a_second_model_makes_the_first_give_up_what_it_has_to_spare(tiny, monkeypatch):
-    monkeypatch.setattr(loaded_model, "memory_state", lambda: MemoryState(10**10, 10**9))
+    monkeypatch.setattr(memory_plan, "memory_state", lambda: MemoryState(10**10, 10**9))
     options = LoadOptions(backend="reference", num_threads=1)
     with EngineClient.in_process() as client:
         first = client.load(tiny, "chat", options).result(T)
         promised = client.stats().values["chat.kv_blocks"]
         # As much as the second needs once the first keeps one context of its four, and no more.
         tight = first.need_bytes + first.kv_bytes // 4 + 100_000
-        monkeypatch.setattr(loaded_model, "memory_state", lambda: MemoryState(10**10, tight))
+        monkeypatch.setattr(memory_plan, "memory_state", lambda: MemoryState(10**10, tight))
         second = client.load(tiny, "second", options).result(T)
         with pytest.raises(NotEnoughMemoryError):
             client.load(tiny, "third", options).result(T)

@@ -131,9 +131,9 @@ def test_speculation_changes_nothing_and_guesses_right(smollm2, cold):
 
 
 def test_preemption_changes_nothing(smollm2, monkeypatch, cold):
-    from inglenook.engine import loaded_model
+    from inglenook.engine import memory_plan
 
-    monkeypatch.setattr(loaded_model, "_SPARE_CONTEXTS", 1)
+    monkeypatch.setattr(memory_plan, "_SPARE_CONTEXTS", 1)
     with EngineClient.in_process() as client:
         client.load(smollm2, options=options(context_length=512)).result(T)
         crowd = [client.submit(request(f"{i} {STORY}", max_tokens=100)) for i in range(8)]
