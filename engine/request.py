@@ -7,11 +7,12 @@ is answered by any number of `TokenText` and then exactly one `Finished` or `Fai
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from inglenook.engine.errors import InvalidRequestError
+from inglenook.engine.kv_cache import KVDtype
+from inglenook.engine.parameter_checks import check, check_list, is_real, is_whole
 from inglenook.engine.tokenizer.reasoning import ReasoningTags
 
 FinishReason = Literal["stop", "length", "cancelled", "error"]
@@ -20,25 +21,13 @@ Purpose = Literal["plain", "query", "document"]
 
 MAX_STOP_STRINGS = 64
 MAX_STOP_LENGTH = 1024
+MAX_STOP_TOKENS = 1024
 MAX_BIASES = 1024
 MAX_LOGPROBS = 20
 MAX_CHOICES = 64
 MAX_THREADS = 256
 MAX_CARDS = 16
 MAX_LAYERS = 4096
-
-
-def _check(name: str, value: object, ok: bool, allowed: str) -> None:
-    if not ok:
-        raise InvalidRequestError(f"{name} must be {allowed}, got {value!r}.")
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,59 +67,36 @@ class SamplingParams:
         return any(penalties) or bool(self.logit_bias)
 
     def __post_init__(self) -> None:
-        m = self.max_tokens
-        _check("max_tokens", m, m is None or (_is_int(m) and 0 <= m < 2**31), "a whole number >= 0")
-        t = self.temperature
-        _check("temperature", t, _is_real(t) and 0 <= t <= 100, "a number from 0 to 100")
-        _check(
-            "top_k",
-            self.top_k,
-            _is_int(self.top_k) and 0 <= self.top_k < 2**31,
-            "a whole number >= 0 (0 is off)",
-        )
-        _check(
-            "top_p",
-            self.top_p,
-            _is_real(self.top_p) and 0 < self.top_p <= 1,
-            "a number above 0 and at most 1",
-        )
-        _check(
-            "min_p", self.min_p, _is_real(self.min_p) and 0 <= self.min_p < 1, "a number from 0 to below 1"
-        )
-        s = self.seed
-        _check("seed", s, s is None or (_is_int(s) and 0 <= s < 2**63), "a whole number from 0 to 2^63 - 1")
-        _check(
-            "stop", len(self.stop), len(self.stop) <= MAX_STOP_STRINGS, f"at most {MAX_STOP_STRINGS} strings"
-        )
+        m, s, p = self.max_tokens, self.seed, self.logprobs
+        check("max_tokens", m, m is None or is_whole(m, 0, 2**31 - 1), "a whole number >= 0")
+        check("temperature", self.temperature, is_real(self.temperature, 0, 100), "a number from 0 to 100")
+        check("top_k", self.top_k, is_whole(self.top_k, 0, 2**31 - 1), "a whole number >= 0 (0 is off)")
+        top_p_ok = is_real(self.top_p, 0, 1) and self.top_p > 0
+        check("top_p", self.top_p, top_p_ok, "a number above 0 and at most 1")
+        min_p_ok = is_real(self.min_p, 0, 1) and self.min_p < 1
+        check("min_p", self.min_p, min_p_ok, "a number from 0 to below 1")
+        check("seed", s, s is None or is_whole(s, 0, 2**63 - 1), "a whole number from 0 to 2^63 - 1")
+        check_list("stop", self.stop, MAX_STOP_STRINGS)
         for text in self.stop:
-            _check("stop", text, isinstance(text, str) and 0 < len(text) <= MAX_STOP_LENGTH,
-                   f"non-empty strings of at most {MAX_STOP_LENGTH} characters")  # fmt: skip
+            check("stop", text, isinstance(text, str) and 0 < len(text) <= MAX_STOP_LENGTH,
+                  f"non-empty strings of at most {MAX_STOP_LENGTH} characters")  # fmt: skip
+        check_list("stop_token_ids", self.stop_token_ids, MAX_STOP_TOKENS)
         for token in self.stop_token_ids:
-            _check("stop_token_ids", token, _is_int(token) and 0 <= token < 2**31, "token ids >= 0")
+            check("stop_token_ids", token, is_whole(token, 0, 2**31 - 1), "token ids >= 0")
+        check("ignore_eos", self.ignore_eos, isinstance(self.ignore_eos, bool), "True or False")
         r = self.repetition_penalty
-        _check("repetition_penalty", r, _is_real(r) and 0 < r <= 10, "a number above 0 and at most 10")
+        check("repetition_penalty", r, is_real(r, 0, 10) and r > 0, "a number above 0 and at most 10")
         for name in ("presence_penalty", "frequency_penalty"):
             value = getattr(self, name)
-            _check(name, value, _is_real(value) and -2 <= value <= 2, "a number from -2 to 2")
-        _check(
-            "logit_bias",
-            len(self.logit_bias),
-            len(self.logit_bias) <= MAX_BIASES,
-            f"at most {MAX_BIASES} tokens",
-        )
-        for token, bias in self.logit_bias.items():
-            _check("logit_bias", token, _is_int(token) and 0 <= token < 2**31, "token ids >= 0")
-            _check("logit_bias", bias, _is_real(bias) and -100 <= bias <= 100, "numbers from -100 to 100")
-        p = self.logprobs
-        _check(
-            "logprobs", p, p is None or (_is_int(p) and 0 <= p <= MAX_LOGPROBS), f"from 0 to {MAX_LOGPROBS}"
-        )
-        _check(
-            "n",
-            self.n,
-            _is_int(self.n) and 1 <= self.n <= MAX_CHOICES,
-            f"a whole number from 1 to {MAX_CHOICES}",
-        )
+            check(name, value, is_real(value, -2, 2), "a number from -2 to 2")
+        biases = self.logit_bias
+        check("logit_bias", biases, isinstance(biases, dict), "token ids with what is added to their logits")
+        check("logit_bias", len(biases), len(biases) <= MAX_BIASES, f"at most {MAX_BIASES} tokens")
+        for token, bias in biases.items():
+            check("logit_bias", token, is_whole(token, 0, 2**31 - 1), "token ids >= 0")
+            check("logit_bias", bias, is_real(bias, -100, 100), "numbers from -100 to 100")
+        check("logprobs", p, p is None or is_whole(p, 0, MAX_LOGPROBS), f"from 0 to {MAX_LOGPROBS}")
+        check("n", self.n, is_whole(self.n, 1, MAX_CHOICES), f"a whole number from 1 to {MAX_CHOICES}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +131,9 @@ class Request:
     adapter: str = ""
 
     def __post_init__(self) -> None:
-        _check("overflow", self.overflow, self.overflow in ("refuse", "drop_oldest"), "refuse or drop_oldest")
-        _check("priority", self.priority, _is_int(self.priority) and 0 <= self.priority <= 9, "from 0 to 9")
+        check("overflow", self.overflow, self.overflow in ("refuse", "drop_oldest"), "refuse or drop_oldest")
+        check("priority", self.priority, is_whole(self.priority, 0, 9), "from 0 to 9")
+        check("sampling", self.sampling, isinstance(self.sampling, SamplingParams), "SamplingParams")
         given = [n for n in ("messages", "prompt", "prompt_token_ids") if getattr(self, n) is not None]
         if len(given) != 1:
             raise InvalidRequestError(
@@ -175,11 +142,32 @@ class Request:
         if self.messages is not None and not self.messages:
             raise InvalidRequestError("messages must hold at least one message, got 0.")
         for message in self.messages or ():
-            role, content = message.get("role"), message.get("content")
-            if role not in ("system", "user", "assistant") or not isinstance(content, str):
-                raise InvalidRequestError(
-                    f"each message needs a role (system, user or assistant) and text content, got role {role!r}."
-                )
+            _check_message(message)
+        self._check_indices()
+
+    def _check_indices(self) -> None:
+        """What names messages by their index must name one of them."""
+        count = len(self.messages or ())
+        check_list("pinned", self.pinned, count)
+        check("reply_token_ids", self.reply_token_ids, isinstance(self.reply_token_ids, dict), "a dictionary")
+        allowed = f"indices of the {count} messages" if count else "empty without messages"
+        for name, indices in (("pinned", self.pinned), ("reply_token_ids", self.reply_token_ids)):
+            for index in indices:
+                check(name, index, is_whole(index, 0, count - 1), allowed)
+
+
+def _check_message(message: object) -> None:
+    """A message has a role and text, and nothing else: what we do not read must not be lost without a word."""
+    check("a message", message, isinstance(message, dict), "a dictionary with role and content")
+    assert isinstance(message, dict)
+    role, content = message.get("role"), message.get("content")
+    if role not in ("system", "user", "assistant") or not isinstance(content, str):
+        raise InvalidRequestError(
+            f"each message needs a role (system, user or assistant) and text content, got role {role!r} and "
+            f"{type(content).__name__} content."
+        )
+    others = message.keys() - {"role", "content"}
+    check("a message", sorted(map(str, others)), not others, "a role and content and nothing else")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +188,7 @@ class LoadOptions:
     num_threads: int | None = None
     max_step_tokens: int | None = None
     speculation: bool = True
-    kv_dtype: Literal["float32", "float16", "bfloat16", "int8"] | None = None
+    kv_dtype: KVDtype | None = None
     chat_template: str = ""
     num_cards: int | None = None
     card_layers: int | None = None
@@ -215,8 +203,12 @@ class LoadOptions:
         }
         for name, most in limits.items():
             value = getattr(self, name)
-            ok = value is None or (_is_int(value) and 1 <= value <= most)
-            _check(name, value, ok, f"a whole number from 1 to {most}")
+            ok = value is None or is_whole(value, 1, most)
+            check(name, value, ok, f"a whole number from 1 to {most}")
+        check("backend", self.backend, isinstance(self.backend, str), "a name")
+        check("speculation", self.speculation, isinstance(self.speculation, bool), "True or False")
+        dtypes = get_args(KVDtype)
+        check("kv_dtype", self.kv_dtype, self.kv_dtype in (None, *dtypes), f"None, {', '.join(dtypes)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,17 @@ def test_several_choices_can_be_cancelled_together(client):
         ("logprobs", -1),
         ("n", 0),
         ("n", 65),
+        ("stop", "word"),
+        ("stop", None),
+        ("stop", (1,)),
+        ("stop_token_ids", 5),
+        ("stop_token_ids", (1.0,)),
+        ("stop_token_ids", (1,) * 1025),
+        ("ignore_eos", "yes"),
+        ("logit_bias", [3]),
+        ("logit_bias", {"3": 1.0}),
+        ("logit_bias", {3: 101.0}),
+        ("logit_bias", dict.fromkeys(range(1025), 1.0)),
     ],
 )
 def test_a_parameter_out_of_range_is_named_with_value_and_range(name, value):
