@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inglenook.app.answers.prompts import PastMessage
+from inglenook.app.text.reasoning import with_thought_closed
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
 from inglenook.storage.errors import NotFoundError
@@ -185,8 +186,14 @@ def _begin_reply(
         question,
         messages.get(reply_id),
         tuple(
-            PastMessage(message.role, message.text, message.token_ids)
+            PastMessage(message.role, _past_text(message), message.token_ids)
             for message in before
             if message.role != "system"
         ),
     )
+
+
+def _past_text(message: Message) -> str:
+    if message.role != "assistant":
+        return message.text
+    return with_thought_closed(message.text, message.reasoning_end)

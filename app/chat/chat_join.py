@@ -16,6 +16,7 @@ from inglenook.app.answers.citations import ShownCitation, shown_citations
 from inglenook.app.application import Application
 from inglenook.app.chat.chat_list_join import ChatListJoin
 from inglenook.app.chat.message_list_model import Citation, Message, State
+from inglenook.app.chat.thinking_clock import ThinkingClock
 from inglenook.app.chat.turn_join import TurnJoin
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
@@ -30,11 +31,13 @@ class ChatJoin(QObject):
     """Shows and changes conversations.
 
     `ticked` says which documents the next question is about. Signals: `source_requested(ShownCitation)` when a citation
-    was clicked; `documents_chosen(ids)` when a conversation with ticks of its own was opened.
+    was clicked; `documents_chosen(ids)` when a conversation with ticks of its own was opened; `shown(id)` when
+    a conversation was brought on screen, None for a new one.
     """
 
     source_requested = Signal(object)
     documents_chosen = Signal(object)
+    shown = Signal(object)
 
     def __init__(self, window: MainWindow, application: Application, ticked: Callable[[], list[int]]) -> None:
         super().__init__(window)
@@ -48,6 +51,8 @@ class ChatJoin(QObject):
         self._citations: dict[int, list[ShownCitation]] = {}
         self._last_question = ""
         self._shown_at: int | None = None
+        self._clock = ThinkingClock(application.answering, application.bridge, application.tasks, self)
+        self._clock.told.connect(self._take_thinking)
         self.turns = TurnJoin(window, application, self)
         self.list = ChatListJoin(window, application, self)
         chat = window.chat
@@ -213,6 +218,9 @@ class ChatJoin(QObject):
         self._texts[reply_id] = self._texts.get(reply_id, "") + text
         self._update(reply_id, text=self._texts[reply_id])
 
+    def _take_thinking(self, reply_id: int, seconds: float | None, end_tag: str) -> None:
+        self._update(reply_id, reasoning_s=seconds, reasoning_end=end_tag)
+
     def _take_stopping(self, reply_id: int) -> None:
         self._update(reply_id, state="stopped")
         self._stages.pop(reply_id, None)
@@ -287,6 +295,7 @@ class ChatJoin(QObject):
         self._show_activity()
         self.turns.show_queue()
         self.list.show()
+        self.shown.emit(conversation_id)
 
     def _show_activity(self) -> None:
         """Make the composer stop or send, and say what is being done, for the shown conversation."""
@@ -315,6 +324,8 @@ class ChatJoin(QObject):
             tuple(self._citation(citation) for citation in citations),
             message.branch,
             message.num_branches,
+            message.reasoning_s if message.reasoning_s is not None else self._clock.seconds(message.id),
+            message.reasoning_end or self._clock.end_tag(message.id),
         )
 
     def _citation(self, shown: ShownCitation) -> Citation:

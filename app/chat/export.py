@@ -1,6 +1,6 @@
 """One conversation as a file that stands alone: Markdown, HTML, PDF, or JSON with every version.
 
-The first three have what is shown; JSON has the whole tree with models, sampling and sources. HTML goes through the
+The first three have what is shown, without what was thought over it; JSON has the whole tree with models, sampling and sources. HTML goes through the
 elements that the window shows and loads nothing; PDF is printed from it. Reading is for a thread of the database,
 writing for any other.
 """
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from inglenook.app.errors import AppError
 from inglenook.app.text.elements_html import elements_of, html_of
+from inglenook.app.text.reasoning import part_reply
 from inglenook.engine.private_files import replace_file
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
@@ -92,12 +94,21 @@ def file_name(title: str) -> str:
     return name or "Chat"
 
 
+def free_path(folder: Path, name: str, suffix: str) -> Path:
+    """Return a path in a folder where no file is: "Name.md", "Name (2).md" and so on."""
+    path, number = folder / f"{name}.{suffix}", 1
+    while os.path.lexists(path):
+        number += 1
+        path = folder / f"{name} ({number}).{suffix}"
+    return path
+
+
 def markdown_document(exported: ExportedConversation) -> str:
     """Return the conversation as Markdown, each message as it is stored."""
     parts = [f"# {_title(exported)}"]
     for message in exported.shown:
         parts.append(f"## {_who(message)}")
-        parts.append(message.text.strip())
+        parts.append(_answer(message).strip())
         cited = [f"- {_source(source)}" for source in _cited(exported, message)]
         if cited:
             parts.append("Sources:\n\n" + "\n".join(cited))
@@ -109,7 +120,7 @@ def html_document(exported: ExportedConversation) -> str:
     title = html.escape(_title(exported))
     parts = [f"<h1>{title}</h1>"]
     for message in exported.shown:
-        elements = elements_of(message.text, is_plain=message.role != "assistant")
+        elements = elements_of(_answer(message), is_plain=message.role != "assistant")
         parts.append(f'<h2>{html.escape(_who(message))}</h2><div dir="auto">{html_of(elements)}</div>')
         parts += [f'<p class="source">{html.escape(_source(s))}</p>' for s in _cited(exported, message)]
     policy = "default-src 'none'; style-src 'unsafe-inline'"
@@ -149,6 +160,14 @@ def _title(exported: ExportedConversation) -> str:
 
 def _who(message: Message) -> str:
     return {"user": "You", "assistant": message.model or "Assistant"}.get(message.role, "System")
+
+
+def _answer(message: Message) -> str:
+    """What was said; what was thought over it is in the JSON file alone."""
+    if message.role != "assistant":
+        return message.text
+    parted = part_reply(message.text, end_tag=message.reasoning_end)
+    return parted.answer or parted.thought
 
 
 def _cited(exported: ExportedConversation, message: Message) -> list[Source]:

@@ -103,7 +103,7 @@ class FindBar(QFrame):
             self.count.setText(self.tr("Nothing found"))
         else:
             self.count.setText(self.tr("{0} of {1} messages").format(self._place + 1, len(self._found)))
-            self._view.show_message(self._found[self._place])
+            self._view.reveal(self._found[self._place], words)
             self._mark(words)
 
     def _mark(self, words: str) -> None:

@@ -17,7 +17,7 @@ from inglenook.app.text.plain_label import PlainLabel
 from inglenook.app.window.theme import Theme
 
 ActionName = Literal[
-    "copy", "copy_text", "copy_rich", "edit", "again", "fork", "delete_turn", "previous", "next"
+    "copy", "copy_text", "copy_rich", "copy_all", "edit", "again", "fork", "delete_turn", "previous", "next"
 ]
 _COPIED_MS = 1_500
 
@@ -101,6 +101,8 @@ class MessageActions(QWidget):
         add("copy", self.tr("Copy as Markdown"))
         add("copy_text", self.tr("Copy as plain text"))
         add("copy_rich", self.tr("Copy with formatting"))
+        if self._message.parted.has_thought:
+            add("copy_all", self.tr("Copy with the reasoning"))
         menu.addSeparator()
         add("edit", self.tr("Edit and ask again…") if is_user else self.tr("Edit this reply…"))
         if not is_user:

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from inglenook.app.text.reasoning import PartedReply, Piece, part_reply
+
 Role = Literal["user", "assistant"]
 State = Literal["streaming", "complete", "stopped", "interrupted", "failed"]
 
@@ -32,7 +34,8 @@ class Citation:
 class Message:
     """One turn as it is shown; `error` is the sentence of a failed reply.
 
-    `branch` of `num_branches` is its place among the versions of it, from 0.
+    `branch` of `num_branches` is its place among the versions of it, from 0. `reasoning_s` is how long it was thought
+    over, None not (yet); `reasoning_end` ends a thought that its prompt began.
     """
 
     id: int | str
@@ -43,6 +46,21 @@ class Message:
     citations: tuple[Citation, ...] = ()
     branch: int = 0
     num_branches: int = 1
+    reasoning_s: float | None = None
+    reasoning_end: str = ""
+
+    @property
+    def parted(self) -> PartedReply:
+        """The text in thought and answer; a person's words are all answer."""
+        if self.role == "user":
+            return PartedReply(self.text, (Piece(0, len(self.text), False),))
+        return part_reply(self.text, end_tag=self.reasoning_end, is_streaming=self.state == "streaming")
+
+    @property
+    def answer(self) -> str:
+        """The text without what was thought; the thought where it is all there is."""
+        parted = self.parted
+        return parted.answer or parted.thought
 
 
 class MessageRole(IntEnum):
@@ -173,5 +191,5 @@ _ROLES_OF_FIELDS = {
 def accessible_name(message: Message, you: str, assistant: str) -> str:
     """Say who wrote a message and how it begins, for a screen reader."""
     who = you if message.role == "user" else assistant
-    begin = " ".join(message.text[:600].split())
+    begin = " ".join(message.answer[:600].split())
     return f"{who}, {begin}" if begin else who

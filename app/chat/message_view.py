@@ -11,25 +11,21 @@ from __future__ import annotations
 import time
 
 from PySide6.QtCore import QEvent, QModelIndex, Qt, QTimer, Signal
-from PySide6.QtGui import (
-    QGuiApplication,
-    QResizeEvent,
-)
+from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
-from inglenook.app.chat.copied_message import copied_message
 from inglenook.app.chat.message_list_model import MessageListModel
 from inglenook.app.chat.message_widget import MessageWidget
 from inglenook.app.chat.reply_announcer import ReplyAnnouncer
 from inglenook.app.chat.row_pool import RowPool
+from inglenook.app.chat.thought_header import ThoughtLine
 from inglenook.app.chat.transcript_reader import TranscriptReader
 from inglenook.app.chat.transcript_rows import TranscriptRows
-from inglenook.app.text.markdown_blocks import PART_CHARS, StreamingMarkdown
+from inglenook.app.chat.transcript_texts import TranscriptTexts
+from inglenook.app.text.markdown_blocks import PART_CHARS
+from inglenook.app.text.reply_text import ReplyText
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
 
-# How much of a long message is cut into blocks in one turn of the event loop.
-FEED_CHARS = 64_000
-_KEPT_BLOCKS = 64
 _SHORTEST_PAUSE_MS = 12
 _END_TOLERANCE = 3
 _MAX_PASSES = 20
@@ -47,17 +43,14 @@ class MessageView(TranscriptReader):
     retry_requested = Signal(object)
     link_activated = Signal(str)
     following_changed = Signal(bool)
-    action_requested = Signal(object, str)
 
     def __init__(self, model: MessageListModel, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._model = model
         self._theme = theme
-        # The blocks of each message that has been in sight lately.
-        self._blocks: list[StreamingMarkdown | None] = []
+        self._blocks = TranscriptTexts()
         self._rows = TranscriptRows(self._estimate)
         self._widgets = RowPool(self._new_widget, self)
-        self._recent: dict[int, None] = {}
         self._dirty: set[int] = set()
         self._anchor = (0, 0)
         self._is_following = True
@@ -104,29 +97,14 @@ class MessageView(TranscriptReader):
         self._set_current(index)
         self._scroll_to(self._rows.first(index), 0)
 
-    def copy_message(self, message_id: int | str) -> None:
-        """Put a message on the clipboard, exactly as it is stored."""
-        QGuiApplication.clipboard().setText(self._model.message(message_id).text)
-
-    def act_on(self, message_id: int | str, name: str) -> None:
-        """Do what a button or key of a message asks for."""
-        if name == "copy":
-            self.copy_message(message_id)
-        elif name in ("copy_text", "copy_rich"):
-            message = self._model.message(message_id)
-            copied = copied_message(
-                message.text, is_plain=message.role == "user", is_rich=name == "copy_rich"
-            )
-            QGuiApplication.clipboard().setMimeData(copied)
-        else:
-            self.action_requested.emit(message_id, name)
-
-    def copy_last_reply(self) -> None:
-        """Put the latest reply on the clipboard."""
-        for message in reversed(self._model.messages):
-            if message.role == "assistant":
-                self.copy_message(message.id)
-                return
+    def reveal(self, message_id: int | str, words: str) -> None:
+        """Go to a message that holds words, and unfold its thought where they are only there."""
+        message = self._model.message(message_id)
+        self.show_message(message_id)
+        blocks = self._blocks[self._model.row_of(message_id)]
+        is_hidden = blocks is not None and blocks.has_thought and not blocks.is_unfolded
+        if is_hidden and words.casefold() not in message.parted.answer.casefold():
+            self._toggle_thought(message_id)
 
     def visible_widgets(self) -> list[MessageWidget]:
         """The rows in use, from the top down."""
@@ -136,8 +114,7 @@ class MessageView(TranscriptReader):
 
     def _reset(self) -> None:
         self._dirty.clear()
-        self._recent.clear()
-        self._blocks = [None] * len(self._model.messages)
+        self._blocks.reset(len(self._model.messages))
         self._current = -1
         self._anchor = (0, 0)
         self._set_following(True)
@@ -145,9 +122,8 @@ class MessageView(TranscriptReader):
 
     def _on_inserted(self, _parent: QModelIndex, first: int, last: int) -> None:
         messages = self._model.messages[first : last + 1]
-        self._blocks[first:first] = [None] * len(messages)
+        self._blocks.insert(first, len(messages))
         if last != len(self._blocks) - 1:
-            self._recent.clear()
             self._dirty = {index + len(messages) * (index >= first) for index in self._dirty}
             self._rebuild_rows()
             return
@@ -157,8 +133,7 @@ class MessageView(TranscriptReader):
         self._place()
 
     def _on_removed(self, _parent: QModelIndex, first: int, last: int) -> None:
-        del self._blocks[first : last + 1]
-        self._recent = {index: None for index in self._recent if index < first}
+        self._blocks.remove(first, last + 1)
         self._dirty = {index for index in self._dirty if index < first}
         self._current = min(self._current, len(self._blocks) - 1)
         self._rebuild_rows()
@@ -185,28 +160,47 @@ class MessageView(TranscriptReader):
         self._pause_ms = max(_SHORTEST_PAUSE_MS, int(3_000 * (self._refreshed_at - began)))
 
     def _update_entry(self, index: int) -> None:
-        blocks, text, first = self._blocks[index], self._model.messages[index].text, self._rows.first(index)
+        blocks, first = self._blocks[index], self._rows.first(index)
         if blocks is None:
             # Out of sight: a guess will do, and its row takes the text when it comes into sight.
             self._rows.guess(first)
             return
-        first_changed = blocks.num_parts - 1 if text.startswith(blocks.text) else 0
+        before = (blocks.num_thought_parts, blocks.num_parts, blocks.has_thought)
         self._read(index)
-        self._rows.forget(first + first_changed, self._rows.end(index))
+        after = self._blocks[index]
+        is_grown = (
+            after is blocks and before[0] == blocks.num_thought_parts and before[2] == blocks.has_thought
+        )
+        if is_grown and blocks.has_thought:
+            # Its first row says how long the thought took.
+            self._rows.forget(first, first + 1)
+        if is_grown and blocks.is_open:
+            self._rows.forget(first + max(0, blocks.num_thought_parts - 2), self._rows.end(index))
+        else:
+            self._rows.forget(first + (before[1] - 1 if is_grown else 0), self._rows.end(index))
 
-    def _read(self, index: int) -> StreamingMarkdown:
+    def _read(self, index: int) -> ReplyText:
         """Cut more of a message into blocks and give it the rows it needs."""
-        message, blocks = self._model.messages[index], self._blocks[index]
-        if blocks is None or not message.text.startswith(blocks.text):
-            blocks = self._blocks[index] = StreamingMarkdown(is_plain=message.role == "user")
-        begin = len(blocks.text)
-        blocks.feed(message.text[begin : begin + FEED_CHARS])
-        if len(blocks.text) < len(message.text):
+        if self._blocks.read(index, self._model.messages[index], is_followed=self._is_following):
             self._dirty.add(index)
             self._refresh_timer.start(_SHORTEST_PAUSE_MS)
+        blocks = self._blocks[index]
+        assert blocks is not None
         if blocks.num_parts != self._num_rows(index):
             self._resize_entry(index, blocks.num_parts)
         return blocks
+
+    def _toggle_thought(self, message_id: int | str) -> None:
+        """Fold or unfold what was thought; the line that says so stays where it is."""
+        index = self._model.row_of(message_id)
+        first, top = self._rows.first(index), self.verticalScrollBar().value()
+        offset = top - self._rows.top(first)
+        self._blocks.toggle(index, self._model.messages[index])
+        blocks = self._blocks[index]
+        if blocks is not None and blocks.num_parts != self._num_rows(index):
+            self._resize_entry(index, blocks.num_parts)
+        self._rows.forget(first, self._rows.end(index))
+        self._scroll_to(first, offset)
 
     def _num_rows(self, index: int) -> int:
         return self._rows.end(index) - self._rows.first(index)
@@ -222,7 +216,7 @@ class MessageView(TranscriptReader):
 
     def _rebuild_rows(self) -> None:
         self._widgets.keep(0, -1)
-        self._rows.reset([blocks.num_parts if blocks else 1 for blocks in self._blocks])
+        self._rows.reset(self._blocks.sizes())
         self._place()
 
     def _estimate(self, index: int, part: int) -> int:
@@ -282,8 +276,7 @@ class MessageView(TranscriptReader):
     def _bind(self, row: int) -> MessageWidget:
         index, part = self._rows.place(row)
         blocks = self._blocks[index] or self._read(index)
-        self._recent.pop(index, None)
-        self._recent[index] = None
+        self._blocks.touch(index)
         widget = self._widgets.take(row)
         before = blocks.elements(part - 1) if part else []
         widget.bind(
@@ -292,6 +285,7 @@ class MessageView(TranscriptReader):
             part=part,
             num_parts=self._num_rows(index),
             previous=before[-1] if before else None,
+            thought=_thought_line(blocks) if part == 0 else None,
         )
         widget.set_current(is_current=index == self._current and self.hasFocus())
         return widget
@@ -309,7 +303,7 @@ class MessageView(TranscriptReader):
         if not self._is_following:
             self._set_anchor(top)
         self._widgets.chain_tabs(self, self._jump)
-        self._forget_blocks()
+        self._blocks.forget(self._rows.place(row)[0] for row, _ in self._widgets)
         self._place_jump(is_shown=self._highest_top() - top > self._theme.px(24))
 
     def _set_anchor(self, top: int) -> None:
@@ -324,18 +318,11 @@ class MessageView(TranscriptReader):
         widget.action_asked.connect(self.act_on)
         widget.code_copy_asked.connect(self._copy_code)
         widget.retry_asked.connect(self.retry_requested)
+        widget.thought_toggled.connect(self._toggle_thought)
         widget.citation_activated.connect(self.citation_activated)
         widget.link_activated.connect(self.link_activated)
         widget.pressed.connect(lambda message_id: self._set_current(self._model.row_of(message_id)))
         return widget
-
-    def _forget_blocks(self) -> None:
-        """Drop the blocks of short messages that have been out of sight longest."""
-        bound = {self._rows.place(row)[0] for row, _ in self._widgets}
-        for index in list(self._recent)[: max(0, len(self._recent) - _KEPT_BLOCKS)]:
-            if index not in bound and self._num_rows(index) == 1:
-                self._blocks[index] = None
-                del self._recent[index]
 
     def _place_jump(self, *, is_shown: bool) -> None:
         size = self._jump.sizeHint()
@@ -385,3 +372,9 @@ class MessageView(TranscriptReader):
         self._rows.forget()
         self._place()
         self.viewport().update()
+
+
+def _thought_line(blocks: ReplyText) -> ThoughtLine | None:
+    if not blocks.has_thought:
+        return None
+    return ThoughtLine(is_unfolded=blocks.is_unfolded, is_open=blocks.is_open)

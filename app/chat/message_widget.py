@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from inglenook.app.chat.message_actions import MessageActions
 from inglenook.app.chat.message_list_model import Citation, Message, accessible_name
+from inglenook.app.chat.thought_header import ThoughtHeader, ThoughtLine
 from inglenook.app.text.rich_text import Element, label
 from inglenook.app.text.text_browser import SafeTextBrowser
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
@@ -29,7 +30,7 @@ class MessageWidget(QWidget):
     """Shows one part of one message.
 
     Signals carry the message's id: `action_asked(id, name)` of `message_actions.ActionName`, `code_copy_asked(id, part,
-    index)`, `retry_asked(id)`, `citation_activated(id, number)`, `pressed(id)`; `link_activated(url)`.
+    index)`, `retry_asked(id)`, `citation_activated(id, number)`, `pressed(id)`, `thought_toggled(id)`; `link_activated(url)`.
     """
 
     action_asked = Signal(object, str)
@@ -37,6 +38,7 @@ class MessageWidget(QWidget):
     retry_asked = Signal(object)
     citation_activated = Signal(object, int)
     pressed = Signal(object)
+    thought_toggled = Signal(object)
     link_activated = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -50,6 +52,8 @@ class MessageWidget(QWidget):
         self.browser.link_activated.connect(self.link_activated)
         self.browser.message_copy_asked.connect(lambda: self._ask("copy"))
         self.browser.code_copy_asked.connect(self._copy_code)
+        self.thought = ThoughtHeader(theme, self)
+        self.thought.clicked.connect(lambda: self.thought_toggled.emit(self._message.id))
         self._chips: list[QPushButton] = []
         self._status = QLabel(self)
         self._status.setObjectName("message_status")
@@ -77,8 +81,9 @@ class MessageWidget(QWidget):
         part: int = 0,
         num_parts: int = 1,
         previous: Element | None = None,
+        thought: ThoughtLine | None = None,
     ) -> None:
-        """Show a part of a message; call `fit` next."""
+        """Show a part of a message, under the line that folds its `thought` if it has one; call `fit` next."""
         if (message.id, part) != (self._message.id, self._part):
             self._end_flash()
             self.browser.writer.clear()
@@ -87,6 +92,7 @@ class MessageWidget(QWidget):
         self._message, self._part = message, part
         self._is_first, self._is_last = part == 0, part == num_parts - 1
         self.browser.show_elements(elements, previous=previous)
+        self.thought.show_for(message, thought)
         self.browser.set_caret(is_shown=message.state == "streaming" and self._is_last)
         name = label(accessible_name(message, self.tr("You"), self.tr("Assistant")), 400)
         self.setAccessibleName(name)
@@ -97,6 +103,7 @@ class MessageWidget(QWidget):
     def restyle(self) -> None:
         """Take the theme anew; call `bind` next."""
         self.browser.restyle()
+        self.thought.restyle()
         self.actions_bar.restyle()
         self._set_chips(self._message.citations)
 
@@ -110,7 +117,13 @@ class MessageWidget(QWidget):
     def controls(self) -> list[QWidget]:
         """Everything that Tab reaches here, in reading order."""
         chips = self._chips if self._has_chips else []
-        buttons = [*self.browser.copy_buttons(), *chips, self._retry, *self.actions_bar.controls()]
+        buttons = [
+            self.thought,
+            *self.browser.copy_buttons(),
+            *chips,
+            self._retry,
+            *self.actions_bar.controls(),
+        ]
         return [button for button in buttons if not button.isHidden()]
 
     def fit(self, width: int) -> int:
@@ -124,6 +137,7 @@ class MessageWidget(QWidget):
         if self._message.role == "user":
             y = self._fit_bubble(left, column, y)
         else:
+            y = self.thought.fit(left, column, y)
             y += self.browser_height(left, y, column)
         if self._is_last:
             y = self._fit_footer(left, column, y)

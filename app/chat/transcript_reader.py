@@ -1,4 +1,4 @@
-"""`TranscriptReader`: the keyboard's way through a transcript: which message is current, and what the keys do with it.
+"""`TranscriptReader`: the keyboard's way through a transcript: which message is current, what the keys do, and copying.
 
 The base of `MessageView`, which owns the rows and widgets and places them. GUI thread only.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QFocusEvent, QKeyEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFocusEvent, QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QAbstractScrollArea
 
+from inglenook.app.chat.copied_message import copied_message
 from inglenook.app.chat.message_list_model import MessageListModel
 from inglenook.app.chat.reply_announcer import ReplyAnnouncer
 from inglenook.app.chat.row_pool import RowPool
@@ -20,6 +21,8 @@ from inglenook.app.window.theme import Theme
 
 class TranscriptReader(QAbstractScrollArea):
     """A scroll area over messages, one of which is current; the view gives it the parts named here."""
+
+    action_requested = Signal(object, str)
 
     _model: MessageListModel
     _theme: Theme
@@ -34,12 +37,30 @@ class TranscriptReader(QAbstractScrollArea):
         raise NotImplementedError
 
     def copy_message(self, message_id: int | str) -> None:
-        """Copy a message's source text."""
-        raise NotImplementedError
+        """Put a message on the clipboard as it is stored, without what was thought."""
+        QGuiApplication.clipboard().setText(self._model.message(message_id).answer)
 
     def act_on(self, message_id: int | str, name: str) -> None:
-        """Do something with a message, by a name of `message_actions.ActionName`."""
-        raise NotImplementedError
+        """Do what a button or key of a message asks for."""
+        if name == "copy":
+            self.copy_message(message_id)
+        elif name == "copy_all":
+            QGuiApplication.clipboard().setText(self._model.message(message_id).text)
+        elif name in ("copy_text", "copy_rich"):
+            message = self._model.message(message_id)
+            copied = copied_message(
+                message.answer, is_plain=message.role == "user", is_rich=name == "copy_rich"
+            )
+            QGuiApplication.clipboard().setMimeData(copied)
+        else:
+            self.action_requested.emit(message_id, name)
+
+    def copy_last_reply(self) -> None:
+        """Put the latest reply on the clipboard."""
+        for message in reversed(self._model.messages):
+            if message.role == "assistant":
+                self.copy_message(message.id)
+                return
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         bar, key = self.verticalScrollBar(), event.key()

@@ -122,6 +122,14 @@ def part_reply(text: str, *, end_tag: str = "", is_streaming: bool = False) -> P
     return PartedReply(text, tuple(pieces))
 
 
+def with_thought_closed(text: str, end_tag: str = "") -> str:
+    """Return a reply with the end of its thought where that is missing, so that a chat template can take it out."""
+    if not part_reply(text, end_tag=end_tag).is_open:
+        return text
+    first = _FIRST.match(text)
+    return f"{text}\n{end_tag or (_ENDS[first[1].lower()] if first else '')}\n"
+
+
 def _take_answer(text: str, place: int, pieces: list[Piece], *, is_after_thought: bool) -> tuple[int, str]:
     """Add the answer from `place` up to the next thought; return where that begins and the tag that ends it."""
     if is_after_thought:

@@ -15,6 +15,7 @@ IconName = Literal[
     "attach",
     "chip",
     "close",
+    "down",
     "left",
     "lock",
     "more",
@@ -141,6 +142,7 @@ _STROKES: dict[IconName, Callable[[QPainterPath], None]] = {
     "close": _lines((5, 5, 15, 15), (15, 5, 5, 15)),
     "left": _lines((12, 4.5, 6.5, 10, 12, 15.5)),
     "right": _lines((8, 4.5, 13.5, 10, 8, 15.5)),
+    "down": _lines((4.5, 8, 10, 13.5, 15.5, 8)),
     "sidebar": _sidebar,
     "page": _lines((5, 3, 12, 3, 15.5, 6.5, 15.5, 17, 5, 17, 5, 3), (12, 3, 12, 6.5, 15.5, 6.5)),
     "pin": _lines(

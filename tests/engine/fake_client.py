@@ -26,6 +26,7 @@ from inglenook.engine.request import (
     Request,
     TokenText,
 )
+from inglenook.engine.tokenizer.reasoning import ReasoningTags
 
 
 @dataclass
@@ -67,6 +68,7 @@ class FakeClient:
     embeds_at_once: bool = True
     context_length: int = 2048
     dimension: int = 8
+    reasoning: ReasoningTags | None = None
     loads: list[Asked] = field(default_factory=list)
     unloads: list[str] = field(default_factory=list)
     requests: list[Asked] = field(default_factory=list)
@@ -101,6 +103,7 @@ class FakeClient:
                 weight_bytes=1,
                 kv_bytes=1,
                 load_s=0.0,
+                reasoning=self.reasoning,
             )
         )
 

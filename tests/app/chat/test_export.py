@@ -102,3 +102,19 @@ def test_another_ending_and_a_missing_folder_are_sentences(
 )
 def test_a_title_becomes_a_name_that_every_file_system_takes(title: str, name: str) -> None:
     assert file_name(title) == name
+
+
+def test_what_was_thought_is_only_in_the_json_file(tmp_path: Path) -> None:
+    with Database.in_memory() as db:
+        conversation = Conversations(db).create("Sums")
+        messages = Messages(db)
+        question = messages.add(conversation, "user", "<think>2</think> and 2?", parent_id=None)
+        messages.add(conversation, "assistant", "<think>hidden</think>\n\nFour.", parent_id=question)
+        exported = read_conversation(db, conversation)
+
+    for write in (markdown_document, html_document):
+        assert "hidden" not in write(exported)
+        assert "Four." in write(exported)
+        assert "and 2?" in write(exported)
+    assert "<think>2</think> and 2?" in markdown_document(exported)
+    assert "hidden" in json_document(exported)

@@ -1,0 +1,111 @@
+"""`ThinkingClock`: measures for how long each reply is thought over, and keeps the time with the reply.
+
+It listens to the texts as they arrive. Where the model's prompt has the first tag of a thought, the reply has only the
+last one; that is noted at once, so that a reply cut off in the middle is still known as a thought. GUI thread only.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from inglenook.app.answers.answering import Answer, Answering
+from inglenook.app.bridge import CHAT, EngineBridge
+from inglenook.app.tasks import Tasks
+from inglenook.app.text.reasoning import part_reply
+from inglenook.storage.messages import Messages
+
+_LONGEST_TAG = 40
+
+
+@dataclass(slots=True)
+class _Thought:
+    began_s: float
+    end_tag: str
+    text: str = ""
+    seconds: float | None = None
+    is_watched: bool = True
+
+
+class ThinkingClock(QObject):
+    """Watches the replies of `answering`.
+
+    Signals: `told(reply_id, seconds or None, end_tag)` when a thought begins, every second while it goes on, and when it
+    ends.
+    """
+
+    told = Signal(int, object, str)
+
+    def __init__(self, answering: Answering, bridge: EngineBridge, tasks: Tasks, parent: QObject) -> None:
+        super().__init__(parent)
+        self._bridge, self._tasks = bridge, tasks
+        self._thoughts: dict[int, _Thought] = {}
+        self._second = QTimer(self, interval=1_000)
+        self._second.timeout.connect(self._tick)
+        answering.reply_text.connect(self._take_text)
+        answering.reply_stopping.connect(self._stop)
+        answering.reply_ended.connect(self._take_end)
+
+    def seconds(self, reply_id: int) -> float | None:
+        """How long a reply that is being written has been thought over; None not at all."""
+        thought = self._thoughts.get(reply_id)
+        return thought.seconds if thought else None
+
+    def end_tag(self, reply_id: int) -> str:
+        """What ends the thought that the prompt of a reply began; "" for none."""
+        thought = self._thoughts.get(reply_id)
+        return thought.end_tag if thought else ""
+
+    def _take_text(self, reply_id: int, text: str) -> None:
+        thought = self._thoughts.get(reply_id)
+        if thought is None:
+            facts = self._bridge.model_state(CHAT).facts
+            tags = facts.reasoning if facts is not None else None
+            end_tag = tags.end if tags is not None and tags.is_open else ""
+            thought = self._thoughts[reply_id] = _Thought(time.monotonic(), end_tag)
+            if end_tag:
+                self._save(reply_id, thought)
+                self.told.emit(reply_id, None, end_tag)
+        if not thought.is_watched:
+            return
+        thought.text += text
+        parted = part_reply(thought.text, end_tag=thought.end_tag, is_streaming=True)
+        if parted.is_open:
+            if thought.seconds is None:
+                thought.seconds = 0.0
+                self._second.start()
+        elif parted.has_thought:
+            self._end(reply_id, thought)
+        elif len(thought.text.lstrip()) > _LONGEST_TAG:
+            # It began with its answer.
+            thought.is_watched, thought.text = False, ""
+
+    def _tick(self) -> None:
+        going_on = [(id_, t) for id_, t in self._thoughts.items() if t.is_watched and t.seconds is not None]
+        for reply_id, thought in going_on:
+            thought.seconds = time.monotonic() - thought.began_s
+            self.told.emit(reply_id, thought.seconds, thought.end_tag)
+        if not going_on:
+            self._second.stop()
+
+    def _stop(self, reply_id: int) -> None:
+        thought = self._thoughts.get(reply_id)
+        if thought is not None and thought.is_watched and thought.seconds is not None:
+            self._end(reply_id, thought)
+
+    def _end(self, reply_id: int, thought: _Thought) -> None:
+        thought.seconds = time.monotonic() - thought.began_s
+        thought.is_watched, thought.text = False, ""
+        self.told.emit(reply_id, thought.seconds, thought.end_tag)
+
+    def _take_end(self, answer: Answer) -> None:
+        self._stop(answer.reply.id)
+        thought = self._thoughts.pop(answer.reply.id, None)
+        if thought is not None and thought.seconds is not None:
+            self._save(answer.reply.id, thought)
+
+    def _save(self, reply_id: int, thought: _Thought) -> None:
+        seconds, end_tag = thought.seconds, thought.end_tag
+        self._tasks.write(lambda db: Messages(db).set_reasoning(reply_id, seconds=seconds, end_tag=end_tag))
