@@ -3,7 +3,7 @@
 One arithmetic at every number of rows, so a row's logits do not depend on chunking, batch mates or the number of
 threads, nor on the instruction set: activations as two parts of 8 bits in groups of 32, exact integer products,
 groups added in float32 in ascending order (`kernels/cpu/matmul.h`). Packed weights are kept in a cache folder, so the second load of a
-model only copies and checks them. F32, F16 and BF16 matrices are refused by name: those models run
+model only copies and checks them. F32 matrices are refused by name: those models run
 on "torch-cpu".
 """
 

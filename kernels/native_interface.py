@@ -8,11 +8,13 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint64, c_void_p
 
-INTERFACE_VERSION = 3
+INTERFACE_VERSION = 4
 
-FORMAT_IDS = {
-    name: i for i, name in enumerate(("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"))
-}
+_FORMATS = (
+    "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "QINT4_G64", "QINT4_G128", "QINT8_G64",
+    "QINT8_G128", "QFLOAT8_G32", "QFLOAT8_G64", "QFLOAT8_G128", "F16", "BF16",
+)  # fmt: skip
+FORMAT_IDS = {name: i for i, name in enumerate(_FORMATS)}
 QK_NORM_IDS = {"none": 0, "head": 1, "whole": 2}
 ACTIVATION_IDS = {"silu": 0, "gelu_tanh": 1}
 KV_DTYPE_IDS = {"float32": 0, "float16": 1, "bfloat16": 2, "int8": 3}

@@ -32,4 +32,10 @@ inline uint16_t float_to_half(float value) {
     return static_cast<uint16_t>(sign | ((bits - 0x38000000) >> 13));
 }
 
+
+// The fp16 bits of a float8 (e4m3) divided by 256: its exponent has one bit less and its bias is 8 less.
+inline uint16_t half_of_float8(uint8_t bits) {
+    return static_cast<uint16_t>((bits & 0x80) << 8 | (bits & 0x7f) << 7);
+}
+
 }  // namespace

@@ -9,9 +9,14 @@
 #define INGLENOOK_API extern "C" __attribute__((visibility("default")))
 #endif
 
-constexpr int32_t kInterfaceVersion = 3;
+constexpr int32_t kInterfaceVersion = 4;
 
-enum FormatId : int32_t { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K, kFormatCount };
+enum FormatId : int32_t {
+    kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K,
+    // Groups of 64 or 128 inputs of models that were quantised here, and plain elements.
+    kInt4G64, kInt4G128, kInt8G64, kInt8G128, kFloat8G32, kFloat8G64, kFloat8G128, kF16, kBf16,
+    kFormatCount
+};
 enum KvDtype : int32_t { kFloat32, kFloat16, kBfloat16, kInt8 };
 enum QkNorm : int32_t { kNoNorm, kHeadNorm, kWholeNorm };
 enum Activation : int32_t { kSilu, kGeluTanh };

@@ -6,6 +6,12 @@
 //   acc  = fma(sum, scale_w * scale_x, acc)                    for each group in ascending order
 //   acc  = fma(minimum_w, scaled_sum_x, acc)                   right after it, for formats with a minimum
 //
+// Floats (fp16, bf16, float8) meet the numbers that the same codes stand for, one input after another:
+//
+//   x    = fma(float(low code), kFine, float(high code))
+//   sum  = (fma(w, x, ...) over the even inputs of a group) + (the same over the odd ones)
+//   acc  = fma(sum, scale_w * scale_x, acc)
+//
 // Lanes are output rows, so nothing ever crosses a lane, and rows of activations never meet: any blocking gives the same.
 // A few rows meet a tile in one pass over its packed bytes. With more, a chunk of a tile is taken apart into the first
 // cache and meets block after block of rows, whose sums wait in memory from chunk to chunk.
@@ -37,7 +43,7 @@ inline Floats part_product(const Bytes* w, const Scales& s, const Codes& codes, 
         int32_t start = 0;
         if constexpr (FORMAT == kQ4_0) start = terms.start_4[part];
         if constexpr (FORMAT == kQ5_0) start = terms.start_5[part];
-        if constexpr (FORMAT == kQ8_0 && kBiasedBytes) start = terms.start_8[part];
+        if constexpr (shape_of(FORMAT).bits == 8 && kBiasedBytes) start = terms.start_8[part];
         return to_floats(dot<shape_of(FORMAT).bits, 8>(splat_int(start), w, q));
     }
 }
@@ -48,6 +54,51 @@ inline Floats accumulate(Floats acc, const Bytes* w, const Scales& s, const Reco
     const Terms& terms = x.terms(row);
     return scale_sum<FORMAT>(acc, part_product<FORMAT>(w, s, codes, terms, kHigh),
                              part_product<FORMAT>(w, s, codes, terms, kLow), s, terms);
+}
+
+// Adds a group of floats times ROWS rows of a block, from `row` on, to acc[row].
+template <int FORMAT, int ROWS>
+inline void accumulate_some_floats(Floats* acc, const uint8_t* floats, const Scales& s, const RecordBlock& x, int64_t row) {
+    alignas(64) float values[ROWS][kGroup];
+    Floats even[ROWS], odd[ROWS];
+    for (int r = 0; r < ROWS; ++r) {
+        const Codes& codes = x.codes(row + r);
+        for (int half = 0; half < 32; half += 16)
+            store(values[r] + half,
+                  fma(load_signed(codes.part[kLow] + half), splat(kFine), load_signed(codes.part[kHigh] + half)));
+        even[r] = odd[r] = zeros();
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kGroup; i += 2) {
+        const Floats a = load_column<FORMAT>(floats, i), b = load_column<FORMAT>(floats, i + 1);
+#pragma GCC unroll 8
+        for (int r = 0; r < ROWS; ++r) {
+            even[r] = fma(a, splat(values[r][i]), even[r]);
+            odd[r] = fma(b, splat(values[r][i + 1]), odd[r]);
+        }
+    }
+    for (int r = 0; r < ROWS; ++r) {
+        Floats scale = splat(x.terms(row + r).scale);
+        if constexpr (shape_of(FORMAT).float_bytes == 1) scale = mul(s.scale, scale);
+        acc[r] = fma(add(even[r], odd[r]), scale, acc[r]);
+    }
+}
+
+// Adds a group of weights times ROWS rows of a block, from `row` on, to acc[row].
+template <int FORMAT, int ROWS, class Weights>
+inline void accumulate_group(Floats* acc, const Weights& chunk, int64_t group, const RecordBlock& x, int64_t row) {
+    const Scales s = chunk.scales(group);
+    if constexpr (shape_of(FORMAT).is_float()) {
+        constexpr int some = ROWS < kFloatRows ? ROWS : kFloatRows, rest = ROWS % some;
+        const uint8_t* floats = chunk.floats(group);
+        for (int r = 0; r + some <= ROWS; r += some) accumulate_some_floats<FORMAT, some>(acc + r, floats, s, x, row + r);
+        if constexpr (rest > 0) accumulate_some_floats<FORMAT, rest>(acc + ROWS - rest, floats, s, x, row + ROWS - rest);
+    } else {
+        Bytes w[8];
+        chunk.weights(group, w);
+#pragma GCC unroll 8
+        for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x, row + r);
+    }
 }
 
 // A block of ROWS rows against one packed tile, in one pass over its bytes. Writes out[row][lane].
@@ -62,22 +113,12 @@ inline void multiply_direct(const TileBytes& tile, int64_t groups, RecordBlock x
         const Chunk<FORMAT> chunk(tile.data + offset, count);
         for (int64_t g = 0; g < count; ++g, x = x.at(1)) {
             prefetch_group<FORMAT>(tile.ahead(offset + g * kGroupStep<FORMAT>));
-            Bytes w[8];
-            chunk.weights(g, w);
-            const Scales s = chunk.scales(g);
-#pragma GCC unroll 8
-            for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x, r);
+            accumulate_group<FORMAT, ROWS>(acc, chunk, g, x, 0);
         }
         offset += chunk_bytes(FORMAT, count);
     }
     for (int r = 0; r < ROWS; ++r) store(out + 16 * r, acc[r]);
 }
-
-#if defined(INGLENOOK_AMX)
-}  // namespace
-#include "matmul_amx.h"
-namespace {
-#else
 
 // Adds the products of an open chunk and ROWS rows of a block, from `row` on, to acc[row][lane]. Asks for memory `ahead`
 // unless that is null.
@@ -89,17 +130,13 @@ inline void multiply_some(const uint8_t* open, int64_t groups, RecordBlock x, in
     const OpenChunk<FORMAT> chunk(open);
     for (int64_t g = 0; g < groups; ++g, x = x.at(1)) {
         if (ahead) prefetch_group<FORMAT>(ahead + g * kGroupStep<FORMAT>);
-        Bytes w[8];
-        chunk.weights(g, w);
-        const Scales s = chunk.scales(g);
-#pragma GCC unroll 8
-        for (int r = 0; r < ROWS; ++r) acc[r] = accumulate<FORMAT>(acc[r], w, s, x, row + r);
+        accumulate_group<FORMAT, ROWS>(acc, chunk, g, x, row);
     }
     for (int r = 0; r < ROWS; ++r) store(out + 16 * (row + r), acc[r]);
 }
 
 template <int FORMAT, int ROWS, int TILES>
-inline void multiply_open(const uint8_t* open, int64_t groups, const RecordBlock& x, const uint8_t* const* ahead,
+inline void multiply_rows(const uint8_t* open, int64_t groups, const RecordBlock& x, const uint8_t* const* ahead,
                           float* out, int64_t stride) {
     constexpr int rest = ROWS % kRegisterRows;
     for (int i = 0; i < TILES; ++i, open += kOpenChunkBytes, out += stride) {
@@ -110,12 +147,27 @@ inline void multiply_open(const uint8_t* open, int64_t groups, const RecordBlock
     }
 }
 
+#if defined(INGLENOOK_AMX)
+}  // namespace
+#include "matmul_amx.h"
+namespace {
+#else
+
 // What a thread sets up before a run of blocks.
 struct BlockScope {
     void prepare(int64_t, int64_t) {}
 };
 
 #endif
+
+template <int FORMAT, int ROWS, int TILES>
+inline void multiply_open(const uint8_t* open, int64_t groups, const RecordBlock& x, const uint8_t* const* ahead,
+                          float* out, int64_t stride) {
+#if defined(INGLENOOK_AMX)
+    if constexpr (!shape_of(FORMAT).is_float()) return multiply_by_tiles<FORMAT, ROWS, TILES>(open, groups, x, ahead, out, stride);
+#endif
+    multiply_rows<FORMAT, ROWS, TILES>(open, groups, x, ahead, out, stride);
+}
 
 // The kernels of one format: by the number of rows against a packed tile, and against open chunks of one or two tiles.
 struct Kernels {
@@ -125,12 +177,18 @@ struct Kernels {
                                         float*, int64_t);
 };
 
+// Open chunks have scales for every group of 32, so that groups of any size are multiplied by one kernel.
+constexpr int opened_as(int format) {
+    return format == kInt4G64 || format == kInt4G128 ? kQ4_1 : format == kInt8G64 || format == kInt8G128 ? kQ8_0
+         : format == kFloat8G64 || format == kFloat8G128 ? kFloat8G32 : format;
+}
+
 template <int FORMAT, int ROWS = kBlockRows>
 constexpr void fill(Kernels& kernels) {
     if constexpr (ROWS > 0) {
         if constexpr (ROWS <= kDirectRows) kernels.direct[ROWS] = multiply_direct<FORMAT, ROWS>;
-        kernels.open[0][ROWS] = multiply_open<FORMAT, ROWS, 1>;
-        kernels.open[1][ROWS] = multiply_open<FORMAT, ROWS, 2>;
+        kernels.open[0][ROWS] = multiply_open<opened_as(FORMAT), ROWS, 1>;
+        kernels.open[1][ROWS] = multiply_open<opened_as(FORMAT), ROWS, 2>;
         fill<FORMAT, ROWS - 1>(kernels);
     }
 }
@@ -146,6 +204,8 @@ constexpr Kernels kernels_of() {
 constexpr Kernels kKernels[kFormatCount] = {
     kernels_of<kQ4_0>(), kernels_of<kQ4_1>(), kernels_of<kQ5_0>(), kernels_of<kQ5_1>(),
     kernels_of<kQ8_0>(), kernels_of<kQ4_K>(), kernels_of<kQ5_K>(), kernels_of<kQ6_K>(),
+    kernels_of<kInt4G64>(), kernels_of<kInt4G128>(), kernels_of<kInt8G64>(), kernels_of<kInt8G128>(),
+    kernels_of<kFloat8G32>(), kernels_of<kFloat8G64>(), kernels_of<kFloat8G128>(), kernels_of<kF16>(), kernels_of<kBf16>(),
 };
 
 // Tiles worked on together: their activations come from the cache once for all of them.

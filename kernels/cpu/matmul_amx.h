@@ -24,6 +24,7 @@ class BlockScope {
     }
 
     void prepare(int64_t rows, int64_t format) {
+        if (shape_of(static_cast<int>(format)).is_float()) return;
         const bool halves = format == kQ6_K;
         if (rows == rows_ && halves == halves_) return;
         rows_ = rows;
@@ -107,7 +108,7 @@ inline Floats sum_of(const Sums& sums, int64_t at, const Scales& s) {
 // Adds the products of the open chunks of one or two tiles and ROWS rows to acc[tile][row][lane], tiles a stride apart.
 // Asks for memory `ahead` of each tile unless that is null.
 template <int FORMAT, int ROWS, int TILES>
-inline void multiply_open(const uint8_t* open, int64_t groups, const RecordBlock& x, const uint8_t* const* ahead,
+inline void multiply_by_tiles(const uint8_t* open, int64_t groups, const RecordBlock& x, const uint8_t* const* ahead,
                           float* out, int64_t stride) {
     Sums sums[2][TILES];
     Floats acc[TILES][ROWS];

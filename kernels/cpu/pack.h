@@ -1,4 +1,5 @@
-// From the blocks of a model file to packed tiles and back to rows; levels and scales are copied bit for bit.
+// From the blocks of a model file to packed tiles and back to rows; levels and scales are copied bit for bit. One thing
+// only is not: a group with a float8 in it that is no number gets a scale that is none, so that kernels need not look.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -8,9 +9,10 @@
 
 namespace {
 
-// One group of a file's row: levels 0..2^bits-1 (signed bytes for Q8_0) and its scales as the file has them.
+// One group of a file's row: levels 0..2^bits-1 (signed bytes where they have 8), or the bytes of 32 floats, and its
+// scales as the file has them.
 struct SourceGroup {
-    uint8_t level[32];
+    uint8_t level[64];
     uint16_t d, m;         // fp16 bits; of the super-block for K formats
     uint8_t scale[2], minimum;  // K formats: 6-bit scale and minimum, or two int8 sub-scales
 };
@@ -71,11 +73,31 @@ inline void read_q6_k(const uint8_t* p, int group, SourceGroup& out) {
     out.d = read_16(p + 208);
 }
 
+// Formats of one or more groups under one scale. Two groups of nibbles share 32 bytes.
+inline void read_shared(int format, const uint8_t* p, int64_t part, SourceGroup& out) {
+    const FormatShape shape = shape_of(format);
+    out.d = read_16(p);
+    p += 2;
+    if (shape.has_min) {
+        out.m = read_16(p);
+        p += 2;
+        for (int i = 0; i < 32; ++i) out.level[i] = static_cast<uint8_t>(p[32 * (part / 2) + i] >> 4 * (part % 2) & 15);
+        return;
+    }
+    std::memcpy(out.level, p + kGroup * part, kGroup);
+    for (int64_t i = 0; shape.is_float() && i < kGroup * shape.scale_groups; ++i)
+        if ((p[i] & 0x7f) == 0x7f) out.d = 0x7e00;
+}
+
 inline SourceGroup read_group(int format, const uint8_t* row, int64_t group) {
     SourceGroup out{};
     const FormatShape shape = shape_of(format);
     const uint8_t* block = row + group * kGroup / shape.source_block * shape.source_bytes;
-    if (!shape.is_super) {
+    if (shape.float_bytes == 2) {
+        std::memcpy(out.level, block, 2 * kGroup);
+    } else if (shape.scale_groups > 1 || shape.is_float()) {
+        read_shared(format, block, group % shape.scale_groups, out);
+    } else if (!shape.is_super) {
         read_simple(format, block, out);
     } else if (format == kQ6_K) {
         read_q6_k(block, static_cast<int>(group % 8), out);
@@ -83,6 +105,25 @@ inline SourceGroup read_group(int format, const uint8_t* row, int64_t group) {
         read_k(format, block, static_cast<int>(group % 8), out);
     }
     return out;
+}
+
+// Puts the floats of one row into a group, or takes them out of it.
+inline void pack_floats(int size, const uint8_t* floats, int64_t row, uint8_t* quants) {
+    for (int i = 0; i < 32; ++i) std::memcpy(quants + (kLanes * i + row) * size, floats + size * i, static_cast<size_t>(size));
+}
+inline void unpack_floats(int size, const uint8_t* quants, int64_t row, uint8_t* floats) {
+    for (int i = 0; i < 32; ++i) std::memcpy(floats + size * i, quants + (kLanes * i + row) * size, static_cast<size_t>(size));
+}
+
+inline float float_of(int format, const uint8_t* floats, int i) {
+    if (shape_of(format).float_bytes == 1)
+        return (floats[i] & 0x7f) == 0x7f ? NAN : 256.0f * half_to_float(half_of_float8(floats[i]));
+    const uint16_t bits = read_16(floats + 2 * i);
+    if (format == kF16) return half_to_float(bits);
+    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+    float result;
+    std::memcpy(&result, &wide, 4);
+    return result;
 }
 
 // Adds the levels of one row to a group of quants that starts as zeros.
@@ -120,8 +161,9 @@ inline void unpack_levels(int bits, const uint8_t* quants, int64_t row, uint8_t*
 
 inline void pack_scales(int format, const SourceGroup& s, int64_t row, int64_t group, uint8_t* header) {
     const FormatShape shape = shape_of(format);
+    if (shape.float_bytes == 2) return;
     if (!shape.is_super) {
-        uint8_t* p = header + (shape.has_min ? 64 : 32) * group + 2 * row;
+        uint8_t* p = header + (shape.has_min ? 64 : 32) * (group / shape.scale_groups) + 2 * row;
         std::memcpy(p, &s.d, 2);
         if (shape.has_min) std::memcpy(p + 32, &s.m, 2);
         return;
@@ -140,8 +182,9 @@ inline void pack_scales(int format, const SourceGroup& s, int64_t row, int64_t g
 
 inline void unpack_scales(int format, const uint8_t* header, int64_t row, int64_t group, SourceGroup& s) {
     const FormatShape shape = shape_of(format);
+    if (shape.float_bytes == 2) return;
     if (!shape.is_super) {
-        const uint8_t* p = header + (shape.has_min ? 64 : 32) * group + 2 * row;
+        const uint8_t* p = header + (shape.has_min ? 64 : 32) * (group / shape.scale_groups) + 2 * row;
         s.d = read_16(p);
         if (shape.has_min) s.m = read_16(p + 32);
         return;
@@ -163,6 +206,7 @@ inline void unpack_scales(int format, const uint8_t* header, int64_t row, int64_
 inline void pack_tile(int format, const uint8_t* source, int64_t row_bytes, int64_t rows, int64_t columns, uint8_t* packed,
                       int64_t tile) {
     const int64_t groups = columns / kGroup, bytes = tile_bytes(format, columns);
+    const FormatShape shape = shape_of(format);
     uint8_t* p = packed + tile * bytes;
     std::memset(p, 0, static_cast<size_t>(bytes));
     for (int64_t first = 0; first < groups; first += kChunkGroups) {
@@ -173,7 +217,12 @@ inline void pack_tile(int format, const uint8_t* source, int64_t row_bytes, int6
             for (int64_t g = 0; g < count; ++g) {
                 const SourceGroup group = read_group(format, from, first + g);
                 pack_scales(format, group, row, g, p);
-                pack_levels(shape_of(format).bits, group.level, row, quants + shape_of(format).quant_bytes * g);
+                uint8_t* out = quants + shape.quant_bytes * g;
+                if (shape.is_float()) {
+                    pack_floats(shape.float_bytes, group.level, row, out);
+                } else {
+                    pack_levels(shape.bits, group.level, row, out);
+                }
             }
         }
         p += chunk_bytes(format, count);
@@ -191,7 +240,15 @@ inline void dequantize_row(const Matrix& matrix, int64_t row, float* out) {
         for (int64_t g = 0; g < count; ++g) {
             SourceGroup s{};
             unpack_scales(format, p, lane, g, s);
-            unpack_levels(shape.bits, p + header_bytes(format, count) + shape.quant_bytes * g, lane, s.level);
+            const uint8_t* quants = p + header_bytes(format, count) + shape.quant_bytes * g;
+            float* values = out + 32 * (first + g);
+            if (shape.is_float()) {
+                unpack_floats(shape.float_bytes, quants, lane, s.level);
+                const float d = shape.float_bytes == 1 ? half_to_float(s.d) : 1.0f;
+                for (int i = 0; i < 32; ++i) values[i] = d * float_of(format, s.level, i);
+                continue;
+            }
+            unpack_levels(shape.bits, quants, lane, s.level);
             const float d = half_to_float(s.d), m = half_to_float(s.m);
             for (int i = 0; i < 32; ++i) {
                 const int level = s.level[i];
@@ -208,7 +265,7 @@ inline void dequantize_row(const Matrix& matrix, int64_t row, float* out) {
                 } else {
                     value = d * static_cast<float>(level - shape.offset);
                 }
-                out[32 * (first + g) + i] = value;
+                values[i] = value;
             }
         }
         p += chunk_bytes(format, count);

@@ -2,6 +2,7 @@
 // bytes for Q8_0 where the instruction set wants them so). Every scale here is exact in fp32.
 #pragma once
 #include <cstdint>
+#include <cstring>
 
 #include "packed_format.h"
 
@@ -33,10 +34,14 @@ class Chunk {
             s.sub[0] = load_signed(sub);
             s.sub[1] = load_signed(sub + 16);
         } else if constexpr (kShape.has_min) {
-            s.scale = load_half(header_ + 64 * group);
-            s.minimum = load_half(header_ + 64 * group + 32);
-        } else {
-            s.scale = load_half(header_ + 32 * group);
+            const uint8_t* own = header_ + 64 * (group / kShape.scale_groups);
+            s.scale = load_half(own);
+            s.minimum = load_half(own + 32);
+        } else if constexpr (kShape.float_bytes == 1) {
+            // what `load_column` leaves out
+            s.scale = mul(load_half(header_ + 32 * (group / kShape.scale_groups)), splat(256.0f));
+        } else if constexpr (!kShape.is_float()) {
+            s.scale = load_half(header_ + 32 * (group / kShape.scale_groups));
         }
         return s;
     }
@@ -62,7 +67,8 @@ class Chunk {
         }
     }
 
-    const uint8_t* end(int64_t groups) const { return quants_ + groups * kShape.quant_bytes; }
+    // The floats of a group, one vector an input.
+    const uint8_t* floats(int64_t group) const { return quants_ + kShape.quant_bytes * group; }
 
   private:
     // KScales: bytes [group][row] of the low halves, scale in bits 0-3 and minimum in bits 4-7, groups 0-3 and 4-7 one
@@ -104,6 +110,14 @@ class Chunk {
     alignas(64) uint8_t levels_[256];
 };
 
+// One input's floats of all lanes; of a float8, 1/256 of each.
+template <int FORMAT>
+inline Floats load_column(const uint8_t* floats, int column) {
+    if constexpr (FORMAT == kF16) return load_half(floats + 2 * kLanes * column);
+    if constexpr (FORMAT == kBf16) return load_bfloat(floats + 2 * kLanes * column);
+    if constexpr (shape_of(FORMAT).float_bytes == 1) return load_float8(floats + kLanes * column);
+}
+
 // How far ahead of its use packed data is asked for, into the second cache: three pages, where hardware prefetchers do not
 // reach. Asking for it once more close by, into the first, takes the places of those requests and costs a third.
 constexpr int64_t kFar = 12288;
@@ -132,15 +146,23 @@ inline void prefetch_group(const uint8_t* p) {
     for (int i = 0; i < kGroupStep<FORMAT>; i += 64) prefetch_far(p + i);
 }
 
-// A group already taken apart, for many rows of activations: 8 vectors of levels and up to three of scales.
+// A group already taken apart, for many rows of activations: 8 vectors of levels and up to three of scales, or 32 of floats
+// as they are packed and one of scales.
 constexpr int64_t kOpenGroupBytes = 8 * 64 + 3 * 64;
-
-constexpr int64_t kOpenChunkBytes = kChunkGroups * kOpenGroupBytes;
+constexpr int64_t kOpenFloatsBytes = 16 * 64 + 64;
+constexpr int64_t kOpenChunkBytes = kChunkGroups * kOpenFloatsBytes;
 
 // Takes apart a chunk of `count` groups and returns its size in bytes.
 template <int FORMAT>
 inline int64_t open_chunk(const uint8_t* packed, int64_t count, uint8_t* out) {
     const Chunk<FORMAT> chunk(packed, count);
+    if constexpr (shape_of(FORMAT).is_float()) {
+        for (int64_t g = 0; g < count; ++g, out += kOpenFloatsBytes) {
+            std::memcpy(out, chunk.floats(g), shape_of(FORMAT).quant_bytes);
+            if constexpr (shape_of(FORMAT).float_bytes == 1) store(reinterpret_cast<float*>(out + 1024), chunk.scales(g).scale);
+        }
+        return chunk_bytes(FORMAT, count);
+    }
     for (int64_t g = 0; g < count; ++g, out += kOpenGroupBytes) {
         Bytes w[8];
         chunk.weights(g, w);
@@ -162,7 +184,14 @@ class OpenChunk {
   public:
     explicit OpenChunk(const uint8_t* data) : data_(data) {}
 
+    const uint8_t* floats(int64_t group) const { return data_ + kOpenFloatsBytes * group; }
+
     inline Scales scales(int64_t group) const {
+        if constexpr (shape_of(FORMAT).is_float()) {
+            Scales s;
+            if constexpr (shape_of(FORMAT).float_bytes == 1) s.scale = load(reinterpret_cast<const float*>(floats(group) + 1024));
+            return s;
+        }
         const auto* floats = reinterpret_cast<const float*>(data_ + kOpenGroupBytes * group + 512);
         Scales s;
         s.scale = load(floats);

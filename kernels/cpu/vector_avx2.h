@@ -24,6 +24,7 @@ constexpr bool kBiasedBytes = false;  // 255 * 127 * 2 would saturate 16 bits: s
 #endif
 constexpr int kDirectRows = 4;
 constexpr int kRegisterRows = 4;
+constexpr int kFloatRows = 2;  // rows whose two sums of products with floats stay in registers
 
 inline Floats zeros() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 inline Floats load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
@@ -110,6 +111,12 @@ inline __m128i load_128(const void* p) { return _mm_loadu_si128(static_cast<cons
 inline Floats load_half(const void* p) {
     const auto* words = static_cast<const uint16_t*>(p);
     return {_mm256_cvtph_ps(load_128(words)), _mm256_cvtph_ps(load_128(words + 8))};
+}
+// 16 float8 (e4m3), each divided by 256: as the upper byte of fp16, the exponent moved a bit to the right.
+inline Floats load_float8(const uint8_t* p) {
+    const __m256i wide = _mm256_slli_epi16(_mm256_cvtepu8_epi16(load_128(p)), 8);
+    const __m256i half = _mm256_and_si256(_mm256_srai_epi16(wide, 1), _mm256_set1_epi16(static_cast<int16_t>(0xbfff)));
+    return {_mm256_cvtph_ps(_mm256_castsi256_si128(half)), _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1))};
 }
 inline void store_half(void* p, Floats x) {
     constexpr int mode = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;

@@ -19,6 +19,7 @@ constexpr int kDirectRows = 8;  // with more, tile products are faster
 constexpr int kDirectRows = 8;
 #endif
 constexpr int kRegisterRows = 8;
+constexpr int kFloatRows = 8;  // rows whose two sums of products with floats stay in registers
 
 inline Floats zeros() { return _mm512_setzero_ps(); }
 inline Floats load(const float* p) { return _mm512_loadu_ps(p); }
@@ -72,6 +73,12 @@ inline Floats scale_by_power(Floats a, Floats n) {
 
 inline Floats load_half(const void* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+// 16 float8 (e4m3), each divided by 256: as the upper byte of fp16, the exponent moved a bit to the right.
+inline Floats load_float8(const uint8_t* p) {
+    const __m256i wide = _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))), 8);
+    const __m256i mask = _mm256_set1_epi16(static_cast<int16_t>(0xbfff));
+    return _mm512_cvtph_ps(_mm256_and_si256(_mm256_srai_epi16(wide, 1), mask));
 }
 inline void store_half(void* p, Floats a) {
     _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));

@@ -21,6 +21,7 @@ struct Bytes {
 constexpr bool kBiasedBytes = false;
 constexpr int kDirectRows = 4;
 constexpr int kRegisterRows = 4;
+constexpr int kFloatRows = 4;  // rows whose two sums of products with floats stay in registers
 
 template <class Result, class Operation>
 inline Result each(Operation operation) {
@@ -98,6 +99,10 @@ inline Floats scale_by_power(Floats x, Floats n) {
 inline Floats load_half(const void* p) {
     const auto* words = static_cast<const uint16_t*>(p);
     return each<Floats>([&](int i) { return half_to_float(words[i]); });
+}
+// 16 float8 (e4m3), each divided by 256.
+inline Floats load_float8(const uint8_t* p) {
+    return each<Floats>([&](int i) { return half_to_float(half_of_float8(p[i])); });
 }
 inline void store_half(void* p, Floats x) {
     for (int i = 0; i < 16; ++i) static_cast<uint16_t*>(p)[i] = float_to_half(x.v[i]);

@@ -33,15 +33,27 @@ def usable_isas() -> list[str]:
 
 
 def random_tensor(name: str, rows: int, columns: int, seed: int) -> WeightTensor:
-    """Blocks of random bytes whose fp16 scales are small finite numbers of both signs."""
+    """Blocks of random bytes whose fp16 scales are small finite numbers of both signs; floats are ordinary ones."""
     form = FORMATS[name]
     generator = np.random.default_rng(seed)
+    if name in ("F16", "BF16"):
+        values = generator.normal(0, 0.1, (rows, columns)).astype("<f4")
+        words = values.astype("<f2") if name == "F16" else (values.view("<u4") >> 16).astype("<u2")
+        return WeightTensor(form, (rows, columns), words.view(np.uint8))
     blocks = generator.integers(0, 256, (rows, columns // form.block_size, form.block_bytes), dtype=np.uint8)
-    places = {"Q4_1": (0, 2), "Q5_1": (0, 2), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}.get(name, (0,))
-    for place in places:
+    if name.startswith("QFLOAT8"):
+        blocks[(blocks & 0x7F) == 0x7F] = 0x80
+    for place in scale_places(name):
         scales = generator.normal(0, 0.01, blocks.shape[:2]).astype("<f2")
         blocks[:, :, place : place + 2] = scales[..., None].view(np.uint8)
     return WeightTensor(form, (rows, columns), blocks.reshape(rows, -1))
+
+
+def scale_places(name: str) -> tuple[int, ...]:
+    """Where the blocks of a format have fp16 numbers."""
+    if name in ("Q4_1", "Q5_1", "Q4_K", "Q5_K", "QINT4_G64", "QINT4_G128"):
+        return (0, 2)
+    return (208,) if name == "Q6_K" else (0,)
 
 
 class PackedMatrix:
@@ -119,7 +131,7 @@ class RandomSource:
             else:
                 form = formats[i % len(formats)]
                 if shape[1] % FORMATS[form].block_size:
-                    form = "Q8_0"
+                    form = "Q8_0"  # which runs at every width that the kernels do
                 self._tensors[name] = random_tensor(form, *shape, seed=seed + i)
 
     @property

@@ -16,6 +16,13 @@ _HALVES: dict[str, tuple[tuple[int, float], ...]] = {
     "Q4_K": ((0, 1 / 160), (2, 7.5 / 160)),
     "Q5_K": ((0, 1 / 300), (2, 15.5 / 300)),
     "Q6_K": ((208, 1 / 1200),),
+    "QINT4_G64": ((0, 1 / 5), (2, -7.5 / 5)),
+    "QINT4_G128": ((0, 1 / 5), (2, -7.5 / 5)),
+    "QINT8_G64": ((0, 1 / 74),),
+    "QINT8_G128": ((0, 1 / 74),),
+    "QFLOAT8_G32": ((0, 1 / 100),),
+    "QFLOAT8_G64": ((0, 1 / 100),),
+    "QFLOAT8_G128": ((0, 1 / 100),),
 }
 
 
@@ -32,6 +39,8 @@ def random_weight(name: str, *, rows: int, columns: int, seed: int = 0, std: flo
         return WeightTensor(form, (rows, columns), data)
     shape = (rows, columns // form.block_size, form.block_bytes)
     blocks = np.frombuffer(rng.bytes(int(np.prod(shape))), dtype=np.uint8).reshape(shape).copy()
+    if name.startswith("QFLOAT8"):
+        blocks[(blocks & 0x7F) == 0x7F] = 0
     scale = rng.uniform(0.6, 1.4, shape[:2]).astype(np.float32) * std
     for at, size in _HALVES[name]:
         blocks[..., at : at + 2] = (scale * size).astype(np.float16)[..., None].view(np.uint8)

@@ -370,10 +370,10 @@ def test_a_cancelled_load_leaves_no_file(folder: Path) -> None:
 def test_a_matrix_in_a_float_format_is_refused_by_name(folder: Path) -> None:
     spec = tiny_spec()
     source = RandomSource(spec, PACKED_FORMATS)
-    data = np.zeros((256, 288 * 2), dtype=np.uint8)
-    source.replace("layers.2.down", WeightTensor(FORMATS["BF16"], (256, 288), data))
+    data = np.zeros((256, 288 * 4), dtype=np.uint8)
+    source.replace("layers.2.down", WeightTensor(FORMATS["F32"], (256, 288), data))
 
-    with pytest.raises(UnsupportedModelError, match=r"layers\.2\.down is BF16"):
+    with pytest.raises(UnsupportedModelError, match=r"layers\.2\.down is F32"):
         load(folder, spec, source)
 
 

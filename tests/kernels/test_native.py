@@ -12,22 +12,29 @@ from native_fixtures import (
     product,
     quantized_parts,
     random_tensor,
+    scale_places,
     usable_isas,
 )
 
 from inglenook.kernels import native
 from inglenook.kernels.dequantize import dequantize
 from inglenook.kernels.native import NativeUnavailableError, isa_statuses, load_native
+from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
 
 ISAS = usable_isas()
 pytestmark = pytest.mark.skipif(not ISAS, reason="the native kernels are not built on this machine")
 
 # a whole number of chunks and super-blocks, one group, an odd number of groups, more than one chunk
-COLUMNS = {False: (256, 32, 96, 288, 576), True: (256, 512, 1024)}
+COLUMNS = {
+    1: (256, 32, 96, 288, 576),
+    32: (256, 32, 96, 288, 576),
+    64: (256, 64, 192, 576),
+    128: (128, 384, 640),
+}
 
 
 def columns_of(name: str) -> tuple[int, ...]:
-    return COLUMNS[name.endswith("_K")]
+    return COLUMNS.get(FORMATS[name].block_size, (256, 512, 1024))
 
 
 def random_rows(rows: int, columns: int, seed: int) -> np.ndarray:
@@ -143,15 +150,14 @@ def test_extreme_levels_do_not_overflow(isa: str) -> None:
     """All levels and activations at their largest: where 16-bit sums of pairs come closest to saturating."""
     library = load_native(isa)
     engine = bare_engine(library)
-    for name in PACKED_FORMATS:
+    for name in (n for n in PACKED_FORMATS if "F" not in n):
         tensor = random_tensor(name, 16, 256, seed=8)
         for fill in (0x00, 0x7F, 0x80, 0xFF):
             raw = tensor.data.copy()
             keep = raw.reshape(16, -1, tensor.format.block_bytes)
             scales = random_tensor(name, 16, 256, seed=8).data.reshape(keep.shape)
             keep[:] = fill
-            places = {"Q4_1": (0, 2), "Q5_1": (0, 2), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
-            for place in places.get(name, (0,)):
+            for place in scale_places(name):
                 keep[..., place : place + 2] = scales[..., place : place + 2]
             full = type(tensor)(tensor.format, tensor.shape, raw)
             for sign in (1, -1):
@@ -161,6 +167,53 @@ def test_extreme_levels_do_not_overflow(isa: str) -> None:
 
                 want = exact_product(full, x)
                 np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+    engine.close()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("code", [0x7F, 0xFF])
+def test_a_float8_that_is_no_number_makes_its_outputs_none(isa: str, code: int) -> None:
+    library = load_native(isa)
+    engine = bare_engine(library)
+    tensor = random_tensor("QFLOAT8_G64", 20, 128, seed=11)
+    tensor.data[17, -1] = code
+    x = random_rows(9, 128, seed=12)
+
+    for rows in (1, 9):
+        got = product(engine, tensor, x[:rows].copy())
+
+        assert np.isnan(got[:, 17]).all()
+        assert np.isfinite(np.delete(got, 17, axis=1)).all()
+    assert np.isnan(library.dequantize_row(PackedMatrix(library, tensor).struct, 17)[-1])
+    engine.close()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("name", ["F16", "BF16", "QFLOAT8_G32"])
+def test_every_float_is_multiplied_as_the_number_that_it_is(isa: str, name: str) -> None:
+    """All codes, subnormal ones too, each alone in its row beside zeros."""
+    library = load_native(isa)
+    engine = bare_engine(library)
+    if name == "QFLOAT8_G32":
+        codes = np.array([c for c in range(256) if c & 127 != 127], dtype=np.uint8)
+        data = np.zeros((len(codes), 34), dtype=np.uint8)
+        data[:, 1], data[:, 2 + 5] = 0x40, codes  # a scale of 2
+    else:
+        codes = np.random.default_rng(13).permutation(65536)[:2000].astype("<u2")
+        largest = 0x7BFF if name == "F16" else 0x7B80  # times 127 is still a number
+        codes = np.concatenate([codes[codes & 0x7FFF <= largest], np.arange(20, dtype="<u2")])
+        data = np.zeros((len(codes), 32), dtype="<u2")
+        data[:, 5] = codes
+        data = data.view(np.uint8)
+    tensor = WeightTensor(FORMATS[name], (len(codes), 32), data)
+    x = np.zeros((10, 32), dtype=np.float32)
+    x[:, 5] = 127.0  # quantised to itself
+
+    for rows in (1, 10):
+        got = product(engine, tensor, x[:rows].copy())
+
+        want = dequantize(tensor).numpy()[:, 5] * np.float32(127)
+        np.testing.assert_array_equal(got, np.broadcast_to(want, got.shape))
     engine.close()
 
 
