@@ -70,23 +70,33 @@ class Vectors:
 
         Then a search by meaning would find little but what happens to be embedded anew.
         """
-        counts = {
+        counts = self.counts()
+        return counts.get(embedder, 0) < _OVERTAKEN * max(counts.values(), default=0)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many vectors there are of each embedder."""
+        return {
             row[0]: int(row[1] or 0)
             for row in self._db.rows(
                 "SELECT e.name, (SELECT sum(num_alive) FROM vector_blocks b WHERE b.embedder_id = e.id) FROM embedders e"
             )
         }
-        return counts.get(embedder, 0) < _OVERTAKEN * max(counts.values(), default=0)
+
+    def drop(self, embedder: str) -> None:
+        """Delete all vectors of an embedder; fine if there are none."""
+        with self._db.atomic():
+            where = "embedder_id = (SELECT id FROM embedders WHERE name = ?)"
+            self._db.execute(f"DELETE FROM chunk_vectors WHERE {where}", (embedder,))
+            self._db.execute("DELETE FROM embedders WHERE name = ?", (embedder,))
 
     def drop_others(self, embedder: str) -> int:
         """Delete the vectors of all other embedders, once this one has its own; return how many embedders went."""
         with self._db.atomic():
             others = [
-                row[0] for row in self._db.rows("SELECT id FROM embedders WHERE name != ?", (embedder,))
+                row[0] for row in self._db.rows("SELECT name FROM embedders WHERE name != ?", (embedder,))
             ]
             for other in others:
-                self._db.execute("DELETE FROM chunk_vectors WHERE embedder_id = ?", (other,))
-                self._db.execute("DELETE FROM embedders WHERE id = ?", (other,))
+                self.drop(other)
             return len(others)
 
     def add(self, embedder: str, chunk_ids: Sequence[int], vectors: NDArray[np.float32]) -> int:

@@ -30,6 +30,9 @@ MAX_HITS = 24
 MAX_PER_DOCUMENT = 4
 
 _DEPTH = 50
+_DELETED = "A ticked document has been deleted and was not searched."
+_NOTHING_TO_SEARCH = "None of the ticked documents can be searched."
+_ASK_WITHOUT = "Take their ticks away to ask the model alone."
 _SAME = 0.95
 _FOLLOW_UP_WORDS = 12
 _LEANS = re.compile(
@@ -75,6 +78,11 @@ def gather(
     """
     documents, notices = _ready(Documents(db), document_ids)
     if not documents:
+        # An answer from the model's own memory would read as one from the documents.
+        is_there = len(notices) > notices.count(_DELETED)
+        if is_there and may_refuse:
+            answer = " ".join((_NOTHING_TO_SEARCH, *notices, _ASK_WITHOUT))
+            return Evidence(answer=answer, is_refusal=True)
         return Evidence(notices=tuple(notices))
     ids = [document.id for document in documents]
     request = whole_request(question)
@@ -128,13 +136,13 @@ def _ready(documents: Documents, document_ids: Sequence[int]) -> tuple[list[Docu
         try:
             document = documents.get(document_id)
         except NotFoundError:
-            notices.append("A ticked document has been deleted and was not searched.")
+            notices.append(_DELETED)
             continue
         if document.num_chunks and document.trashed_at_ms is None:
             ready.append(document)
             if document.status in ("waiting", "parsing"):
                 notices.append(f"{document.name} is still being read; only what is read so far was searched.")
-        elif document.status == "failed":
+        elif document.status in ("failed", "locked"):
             notices.append(f"{document.name} was not searched. {document.error}")
         elif document.trashed_at_ms is None:
             notices.append(f"{document.name} is still being read and was not searched yet.")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from inglenook.app.commands.scope_options import add_scope_options, has_scope
 from inglenook.app.commands.terminal import StatusLine, harmless, harmless_json, one_line
 from inglenook.app.errors import AppError, UsageError
 from inglenook.app.paths import given_path, user_folders
@@ -59,6 +60,10 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         type=given_path,
         help=f"answer from this file, or from those in this folder, and say where; repeatable. Can be {READABLE_FORMATS}",
     )
+    parser.add_argument(
+        "--documents", action="store_true", help="answer from all documents of the profile, and say where"
+    )
+    add_scope_options(parser)
     parser.add_argument(
         "--adapter",
         metavar="FOLDER",
@@ -164,7 +169,12 @@ def _ask(options: argparse.Namespace, request: Request, load_options: LoadOption
         raise AppError(f"The model's path {path} is not UTF-8 text. Rename it.")
     _warn_if_unsound(name, path)
     make_client = EngineClient.child if options.home == "child" else EngineClient.in_process
-    if options.document:
+    if options.document and (options.documents or has_scope(options)):
+        raise UsageError(
+            "--document reads files for this question alone; --documents, --in, --collection, --name and --year choose among "
+            "those of the profile. Give one kind."
+        )
+    if options.document or options.documents or has_scope(options):
         # Imported here because a plain question needs neither storage nor parsers.
         from inglenook.app.commands.ask_documents import answer_from_documents
 

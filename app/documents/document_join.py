@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog, QLineEdit, QMessageBox
 
 from inglenook.app.answers.citations import ShownCitation
 from inglenook.app.application import Application
-from inglenook.app.documents.document_list import DocumentEntry, DocumentState
+from inglenook.app.documents.document_list_model import DocumentEntry, DocumentState
+from inglenook.app.documents.document_scope import DocumentScope
 from inglenook.app.documents.dropped_files import Refusal
 from inglenook.app.documents.source_panel import SourceView
 from inglenook.app.tasks import Task
@@ -22,7 +23,8 @@ from inglenook.storage.parsing.document import PagePicture, ParsedPage
 from inglenook.storage.records import FORGOTTEN, Document, Source, VersionStatus
 
 _STATES: dict[VersionStatus, DocumentState] = {
-    "waiting": "queued", "parsing": "reading", "ready": "ready", "failed": "failed", "superseded": "ready",
+    "waiting": "queued", "parsing": "reading", "ready": "ready", "failed": "failed", "locked": "locked",
+    "superseded": "ready",
 }  # fmt: skip
 
 
@@ -34,7 +36,11 @@ class DocumentJoin(QObject):
     def __init__(self, window: MainWindow, application: Application) -> None:
         super().__init__(window)
         self._window, self._app = window, application
-        self._ticked: set[int] = set()
+        self._scope = DocumentScope(window, application)
+        self._scope.changed.connect(self._show)
+        self._scope.retry_requested.connect(self._retry)
+        # Of encrypted files, to draw their pages; for as long as the program runs.
+        self._passwords: dict[int, str] = {}
         self._known: set[int] | None = None
         self._progress: dict[int, tuple[int, int]] = {}
         self._embedded: dict[int, tuple[int, int]] = {}
@@ -45,15 +51,15 @@ class DocumentJoin(QObject):
         self._forgetting: int | None = None
         documents, indexing = window.sidebar.documents, application.indexing
         documents.add_requested.connect(self.choose_files)
-        documents.ticked.connect(self._tick)
         documents.open_requested.connect(self._open_document)
         documents.retry_requested.connect(self._retry)
         documents.remove_requested.connect(self._ask_forget)
         documents.cancel_requested.connect(indexing.cancel)
+        documents.encoding_chosen.connect(indexing.choose_encoding)
         window.chat.composer.attach_requested.connect(self.choose_files)
         window.source.page_requested.connect(self._draw)
         indexing.documents_changed.connect(self._take_documents)
-        indexing.document_changed.connect(lambda _document: self._show())
+        indexing.document_changed.connect(self._take_document)
         indexing.progress_changed.connect(self._take_progress)
         indexing.embedding_changed.connect(documents.set_embedding)
         indexing.document_embedding_changed.connect(self._take_embedding)
@@ -61,13 +67,12 @@ class DocumentJoin(QObject):
         indexing.notice.connect(lambda sentence: window.banner.show_line("files", BannerLine(sentence)))
 
     def ticked(self) -> list[int]:
-        """The documents that the next question is about, of those that can be searched."""
-        return [d.id for d in self._app.indexing.documents if d.id in self._ticked and d.status != "failed"]
+        """The documents that the next question is about, also those that cannot be searched, which is then said."""
+        return self._scope.ids
 
     def set_ticked(self, document_ids: Iterable[int]) -> None:
         """Tick just these."""
-        self._ticked = set(document_ids)
-        self._show()
+        self._scope.set_ticked(document_ids)
 
     def add(self, paths: Sequence[Path]) -> None:
         """Add files and what is in folders."""
@@ -80,7 +85,12 @@ class DocumentJoin(QObject):
         dialog = QFileDialog(self._window, self.tr("Add documents"))
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         dialog.setNameFilters(
-            [self.tr("Documents (*.pdf *.md *.markdown *.txt *.text)"), self.tr("All files (*)")]
+            [
+                self.tr(
+                    "Documents (*.pdf *.docx *.html *.htm *.xhtml *.md *.markdown *.txt *.text *.csv *.tsv)"
+                ),
+                self.tr("All files (*)"),
+            ]
         )
         dialog.filesSelected.connect(lambda files: self.add([Path(file) for file in files]))
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -149,6 +159,7 @@ class DocumentJoin(QObject):
                 scale=scale,
                 highlight=highlight,
                 version_id=version_id,
+                password=self._passwords.get(document.id),
                 on_done=self._take_picture,
                 on_error=failed,
             )
@@ -189,11 +200,20 @@ class DocumentJoin(QObject):
     def _take_documents(self, documents: list[Document]) -> None:
         ids = {document.id for document in documents}
         if self._known is not None and self._app.settings.value("documents.ticked_when_added"):
-            self._ticked |= ids - self._known
+            self._scope.add(ids - self._known)
         if self._forgetting is not None and self._forgetting not in ids:
             self._forgetting = None
             self.forgotten.emit()
         self._known = ids
+        self._show()
+
+    def _take_document(self, document: Document) -> None:
+        if document.status == "locked":
+            words = self.tr("{0}: {1}").format(label(document.name, 80), document.error)
+            line = BannerLine(words, "notice", self.tr("Enter password…"), lambda: self._retry(document.id))
+            self._window.banner.show_line("password", line)
+        elif not any(each.status == "locked" for each in self._app.indexing.documents):
+            self._window.banner.clear_line("password")
         self._show()
 
     def _take_progress(self, document_id: int, done: int, total: int) -> None:
@@ -226,32 +246,34 @@ class DocumentJoin(QObject):
                     num_pages=document.num_pages if document.kind == "pdf" else 0,
                     problem=document.error or " ".join(document.notices),
                     is_missing=document.is_missing,
-                    is_ticked=document.id in self._ticked,
+                    is_ticked=self._scope.is_ticked(document.id),
+                    encoding=document.encoding,
+                    is_encoding_guessed=document.is_encoding_guessed,
+                    collections=self._scope.collections_of(document.id),
                 )
             )
         self._window.sidebar.documents.set_entries(entries)
-        names = {document.id: document.name for document in self._app.indexing.documents}
-        self._window.chat.set_document_names([names[id_] for id_ in self.ticked()])
-
-    def _tick(self, document_id: int, is_ticked: bool) -> None:
-        if is_ticked:
-            self._ticked.add(document_id)
-        else:
-            self._ticked.discard(document_id)
-        self._show()
+        names = {d.id: d.name for d in self._app.indexing.documents if d.num_chunks}
+        self._window.chat.set_document_names([names[id_] for id_ in self.ticked() if id_ in names])
+        self._scope.show_chips()
 
     def _retry(self, document_id: int) -> None:
         document = self._find(document_id)
         if document is None:
             return
-        if "password" not in document.error.lower():
+        if document.status != "locked":
             self._app.indexing.retry(document_id)
             return
+
+        def entered(password: str) -> None:
+            self._passwords[document_id] = password
+            self._app.indexing.retry(document_id, password=password)
+
         dialog = QInputDialog(self._window)
         dialog.setWindowTitle(self.tr("Password"))
-        dialog.setLabelText(self.tr("Password of this document; it is not kept."))
+        dialog.setLabelText(self.tr("Password of {0}; it is not stored.").format(label(document.name, 80)))
         dialog.setTextEchoMode(QLineEdit.EchoMode.Password)
-        dialog.textValueSelected.connect(lambda text: self._app.indexing.retry(document_id, password=text))
+        dialog.textValueSelected.connect(entered)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 
@@ -282,5 +304,6 @@ class DocumentJoin(QObject):
         if self._document is not None and self._document.id == document_id:
             self._window.source.clear()
             self._window.close_source()
-        self._ticked.discard(document_id)
+        self._scope.discard(document_id)
+        self._passwords.pop(document_id, None)
         self._app.indexing.forget(document_id)

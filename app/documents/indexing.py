@@ -18,6 +18,7 @@ from inglenook.app.documents.embedding_queue import EmbeddingQueue
 from inglenook.app.documents.reading_queue import MakeParser, ReadingQueue, make_parser
 from inglenook.app.tasks import Task, Tasks
 from inglenook.storage.database import Database
+from inglenook.storage.document_collections import Collection, DocumentCollections
 from inglenook.storage.documents import Documents
 from inglenook.storage.forget import forget_documents
 from inglenook.storage.parsing.document import READABLE_FORMATS
@@ -30,8 +31,9 @@ class Indexing(QObject):
 
     Signals:
         documents_changed(list[Document]): the list, in the order added; after each addition and removal.
-        document_changed(Document): one of the list has another status ("waiting", "parsing", "ready", "failed"; its
-            `error` is the sentence) or other `notices`.
+        document_changed(Document): one of the list has another status ("waiting", "parsing", "ready", "failed" or
+            "locked"; its `error` is the sentence) or other `notices`.
+        collections_changed(list[Collection]): at start and after each change.
         progress_changed(int, int, int): document id, pages read, pages in all.
         embedding_changed(int, int): passages with a vector, passages in all; equal when nothing is left to do.
         document_embedding_changed(int, int, int): document id, its passages with a vector, its passages in all.
@@ -42,6 +44,7 @@ class Indexing(QObject):
 
     documents_changed = Signal(object)
     document_changed = Signal(object)
+    collections_changed = Signal(object)
     progress_changed = Signal(int, int, int)
     embedding_changed = Signal(int, int)
     document_embedding_changed = Signal(int, int, int)
@@ -80,14 +83,16 @@ class Indexing(QObject):
     def start(self) -> None:
         """Show what is there, go on with what was cut off, and note which files are gone."""
 
-        def begin(db: Database) -> tuple[list[Document], list[Document]]:
+        def begin(db: Database) -> tuple[list[Document], list[Document], list[Collection]]:
             documents = Documents(db)
             if not db.is_read_only:
                 documents.requeue_unfinished()
-            return documents.entries() + documents.entries(trashed=True), documents.waiting()
+            every = documents.entries() + documents.entries(trashed=True)
+            return every, documents.waiting(), DocumentCollections(db).entries()
 
-        def begun(found: tuple[list[Document], list[Document]]) -> None:
-            every, waiting = found
+        def begun(found: tuple[list[Document], list[Document], list[Collection]]) -> None:
+            every, waiting, collections = found
+            self.collections_changed.emit(collections)
             self._documents = {document.id: document for document in sorted(every, key=lambda d: d.id)}
             self.documents_changed.emit(self.documents)
             for document in waiting:
@@ -120,9 +125,9 @@ class Indexing(QObject):
         self._queue.cancel(document_id)
 
     def retry(self, document_id: int, *, password: str | None = None) -> None:
-        """Read a document again that failed; `password` opens an encrypted one, and is not kept."""
+        """Read a document again that failed or is locked; `password` opens an encrypted one, and is not kept."""
         document = self._documents.get(document_id)
-        if document is None or document.status != "failed":
+        if document is None or document.status not in ("failed", "locked"):
             return
 
         def again(db: Database) -> Document:
@@ -135,11 +140,20 @@ class Indexing(QObject):
             )
             return added
 
-        def queued(added: Document) -> None:
-            self._update(added)
-            self._queue.add(added, password)
+        self._tasks.write(again, lambda added: self._read_again(added, password))
 
-        self._tasks.write(again, queued)
+    def choose_encoding(self, document_id: int, encoding: str) -> None:
+        """Read a text again in the encoding that the user chose, "" for the one that is found; it is kept."""
+        self._queue.take_out(document_id)
+        self._tasks.write(lambda db: Documents(db).choose_encoding(document_id, encoding), self._read_again)
+
+    def put_into_collection(self, name: str, document_ids: Sequence[int]) -> None:
+        """Put documents into a collection, a new one if there is none of that name."""
+        self._change_collections(lambda collections: collections.put(name, document_ids))
+
+    def take_out_of_collection(self, name: str, document_ids: Sequence[int]) -> None:
+        """Take documents out of a collection."""
+        self._change_collections(lambda collections: collections.take_out(name, document_ids))
 
     def remove(self, document_id: int) -> None:
         """Move a document to the trash; `restore` takes it back."""
@@ -217,6 +231,18 @@ class Indexing(QObject):
     def mark_missing(self, document_id: int, is_missing: bool) -> None:
         """Note whether a document's file is where it was; its text stays searchable."""
         self._change(document_id, lambda documents: documents.set_missing(document_id, is_missing))
+
+    def _read_again(self, document: Document, password: str | None = None) -> None:
+        self._update(document)
+        self._queue.add(document, password)
+
+    def _change_collections(self, change: Callable[[DocumentCollections], None]) -> None:
+        def work(db: Database) -> list[Collection]:
+            collections = DocumentCollections(db)
+            change(collections)
+            return collections.entries()
+
+        self._tasks.write(work, self.collections_changed.emit, lambda error: self.notice.emit(str(error)))
 
     def _change(self, document_id: int, change: Callable[[Documents], None]) -> None:
         def work(db: Database) -> Document:

@@ -1,7 +1,7 @@
 """The documents that wait to be read, one at a time: parsed in the parser's process, then stored slice by slice.
 
 A slice is a transaction of its own that other changes come between, so that a long document never keeps the words of
-a chat waiting. Every end is stored: "ready", or "failed" with its sentence. GUI thread only.
+a chat waiting. Every end is stored: "ready", "failed" with its sentence, or "locked". GUI thread only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from inglenook.storage.documents import Documents, slices
 from inglenook.storage.errors import NotFoundError
 from inglenook.storage.parsing.client import ParserClient
 from inglenook.storage.parsing.document import Chunk, ParsedDocument, ParsedPage
-from inglenook.storage.parsing.errors import FileVanishedError
+from inglenook.storage.parsing.errors import FileVanishedError, PasswordRequiredError
 from inglenook.storage.records import Document
 
 MAX_REREADINGS = 3
@@ -131,6 +131,7 @@ class ReadingQueue(QObject):
             parsed = parser.parse(
                 Path(document.path),
                 password=reading.password,
+                encoding=document.chosen_encoding or None,
                 progress=lambda done, total: task.report((done, total)),
                 cancelled=lambda: task.is_cancelled,
             )
@@ -188,7 +189,8 @@ class ReadingQueue(QObject):
             documents = Documents(db)
             try:
                 with db.atomic():
-                    documents.fail_version(version_id, str(error))
+                    needs_password = isinstance(error, PasswordRequiredError)
+                    documents.fail_version(version_id, str(error), needs_password=needs_password)
                     if isinstance(error, FileVanishedError):
                         documents.set_missing(document_id, True)
                     return documents.get(document_id)
@@ -234,7 +236,5 @@ def _begin(db: Database, document: Document) -> Document:
 
 def _finish(db: Database, document: Document, parsed: ParsedDocument) -> Document:
     documents = Documents(db)
-    documents.finish_version(
-        document.version_id, kind=parsed.kind, title=parsed.title or "", notices=parsed.notes
-    )
+    documents.finish_parsed(document.version_id, parsed)
     return documents.get(document.id)

@@ -30,7 +30,8 @@ from pathlib import Path
 from small_pdf import pdf_file
 
 from inglenook.app.cli import run
-from inglenook.app.commands.ask_documents import AskedDocuments, chosen_sources, source_record
+from inglenook.app.commands.ask_documents import chosen_sources, source_record
+from inglenook.app.commands.asked_documents import AskedDocuments
 from inglenook.app.commands.terminal import StatusLine
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -115,18 +115,42 @@ def test_a_question_is_known_to_lean(question: str, leans: bool) -> None:
     assert is_follow_up(question) == leans
 
 
+def _add_unread(db: Database) -> list[int]:
+    documents = Documents(db)
+    file = {"size_bytes": 1, "modified_at_ns": 1}
+    waiting, _ = documents.add("/w", name="w.pdf", sha256="w" * 64, **file)
+    failed, _ = documents.add("/f", name="f.pdf", sha256="f" * 64, **file)
+    documents.fail_version(failed.version_id, "No text on 3 of 3 pages.")
+    locked, _ = documents.add("/l", name="l.pdf", sha256="l" * 64, **file)
+    documents.fail_version(locked.version_id, "This PDF is encrypted.", needs_password=True)
+    return [waiting.id, failed.id, locked.id, 99]
+
+
 def test_what_cannot_be_searched_is_said(db: Database) -> None:
-    waiting, _ = Documents(db).add("/w", name="w.pdf", sha256="w" * 64, size_bytes=1, modified_at_ns=1)
-    failed, _ = Documents(db).add("/f", name="f.pdf", sha256="f" * 64, size_bytes=1, modified_at_ns=1)
-    Documents(db).fail_version(failed.version_id, "No text on 3 of 3 pages.")
+    readable = add(db, "r.pdf", "The zorb is a large ball.")
 
-    evidence = ask(db, "Zorb?", waiting.id, failed.id, 99)
+    evidence = ask(db, "Zorb?", readable, *_add_unread(db))
 
-    assert evidence.num_documents == 0
+    assert evidence.num_documents == 1
     assert evidence.notices == (
         "w.pdf is still being read and was not searched yet.",
         "f.pdf was not searched. No text on 3 of 3 pages.",
+        "l.pdf was not searched. This PDF is encrypted.",
         "A ticked document has been deleted and was not searched.",
+    )
+
+
+def test_where_none_can_be_searched_the_model_is_not_asked_from_memory(db: Database) -> None:
+    ids = _add_unread(db)
+
+    evidence = ask(db, "Zorb?", *ids)
+
+    assert evidence.is_refusal
+    assert evidence.answer.startswith("None of the ticked documents can be searched. w.pdf is still")
+    assert "l.pdf was not searched. This PDF is encrypted." in evidence.answer
+    assert gather(db, Search(db), "Zorb?", ids, whole_bytes=0, may_refuse=False).answer == ""
+    assert ask(db, "Zorb?", 99) == Evidence(
+        notices=("A ticked document has been deleted and was not searched.",)
     )
 
 

@@ -201,3 +201,59 @@ def test_the_real_models_answer_from_a_document(
 
     assert status == 0
     assert 21 in [source["page"] for source in asked_json(capsys)["sources"]]
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Engine:
+    """A profile with two documents in two collections, and an engine that answers from the first."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    for name, text in (
+        ("mill 2019", "The mill of Mell is 12 metres high."),
+        ("mill 2020", "The mill is 34 metres high."),
+    ):
+        path = tmp_path / f"{name}.txt"
+        path.write_text(text)
+        run(["documents", "add", str(path), "--collection", name.split()[1], "--words-only"])
+    capsys.readouterr()
+    engine = Engine()
+    monkeypatch.setattr(ask_command.EngineClient, "child", lambda: engine)
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("scope", "names"),
+    [
+        (["--documents"], ["mill 2019.txt", "mill 2020.txt"]),
+        (["--collection", "2019"], ["mill 2019.txt"]),
+        (["--name", "*2020*"], ["mill 2020.txt"]),
+        (["--year", "2020"], ["mill 2020.txt"]),
+        (["--in", "1"], ["mill 2019.txt"]),
+    ],
+)
+def test_documents_of_the_profile_are_asked_in_their_scope(
+    profile: Engine, capsys: pytest.CaptureFixture[str], scope: list[str], names: list[str]
+) -> None:
+    profile.answers = say("It is high.")
+
+    assert ask("How high is the mill?", *scope, "--json") == 0
+
+    prompt = str(profile.requests[-1].what)
+    assert [name for name in ("mill 2019.txt", "mill 2020.txt") if name in prompt] == names
+    assert {Path(source["file"]).name for source in asked_json(capsys)["sources"]} <= set(names)
+
+
+def test_files_and_documents_of_the_profile_are_not_mixed(
+    engine: Engine, facts_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask("How high?", "--document", facts_file, "--year", "2020") == 2
+    assert "Give one kind" in capsys.readouterr().err
+
+
+def test_a_profile_without_documents_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.setattr(ask_command.EngineClient, "child", Engine)
+
+    assert ask("How high?", "--documents") == 1
+    assert "no documents yet" in capsys.readouterr().err

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pypdf
 import pytest
+from small_pdf import write_pdf
 
 from inglenook.app.commands.documents_command import add_documents
-from inglenook.app.errors import AppError
+from inglenook.app.errors import AppError, UsageError
 from inglenook.app.single_instance import SingleInstance
 
 Run = Callable[..., tuple[int, Any]]
@@ -120,3 +122,74 @@ def test_an_encoding_can_be_chosen(run: Run, papers: Path) -> None:
 def test_an_open_window_keeps_the_profile(run: Run, share: Path) -> None:
     with SingleInstance(share), pytest.raises(AppError, match="Inglenook is running"):
         run("list")
+
+
+def test_search_and_list_keep_to_collection_name_and_year(run: Run, papers: Path) -> None:
+    (papers / "report 2021.txt").write_text("The heron of 2021.")
+    run("add", str(papers / "birds.md"), str(papers / "page.html"), "--collection", "Nature")
+    run("add", str(papers), "--collection", "everything")
+
+    def files(*scope: str) -> list[str]:
+        return [
+            Path(hit["file"]).name for hit in run("search", "--json", "heron key Quorvale", *scope)[1]["hits"]
+        ]
+
+    assert sorted(files()) == ["birds.md", "page.html", "report 2021.txt", "years.csv"]
+    assert sorted(files("--collection", "nature")) == ["birds.md", "page.html"]
+    assert files("--collection", "Nature", "--name", "*.HTML") == ["page.html"]
+    assert files("--year", "2021") == ["report 2021.txt"]
+    assert sorted(files("--name", "birds", "--name", "years")) == ["birds.md", "years.csv"]
+    listed = run("list", "--json", "--collection", "Nature")[1]["documents"]
+    assert [document["collections"] for document in listed] == [["everything", "Nature"]] * 2
+    assert "birds.md  (markdown, 1 passages, utf-8)  [everything, Nature]" in run("list")[1]
+    with pytest.raises(AppError, match=r"no collection Letters\. There are: everything, Nature"):
+        run("search", "--collection", "Letters", "heron")
+    with pytest.raises(AppError, match="None of the 4 documents is in that scope"):
+        run("search", "--year", "1999", "heron")
+
+
+@pytest.mark.parametrize("text", ['"', "*", "a OR b", "NEAR(", "name:x", "' OR 1=1 --", "%", "\x00", "()"])
+def test_nothing_that_is_typed_becomes_syntax(run: Run, papers: Path, text: str) -> None:
+    run("add", str(papers), "--collection", "All of it")
+
+    assert run("search", "--json", text)[0] == 0
+    for option in ("--collection", "--name", "--in"):
+        with pytest.raises(AppError):
+            run("search", "--json", option, text + "zz", "heron")
+
+
+def test_collections_are_filled_and_emptied(run: Run, papers: Path) -> None:
+    run("add", str(papers))
+
+    assert run("collect", "Nature", "birds.md", "page.html")[1] == "Nature: 2 documents\n"
+    assert run("collect", "nature", "1", "--out", "--json")[1] == {
+        "collections": [{"name": "Nature", "document_ids": [2]}]
+    }
+    with pytest.raises(UsageError, match="1 to 100 characters"):
+        run("collect", " ", "1")
+
+
+def test_a_chosen_encoding_is_kept_for_the_next_version(run: Run, papers: Path) -> None:
+    path = papers / "old.txt"
+    path.write_bytes("Grüße aus Köln".encode("cp437"))
+    run("add", "--encoding", "cp437", str(path))
+    path.write_bytes("Grüße aus Lübeck".encode("cp437"))
+
+    run("add", str(path))
+
+    assert run("search", "--json", "Lübeck")[1]["hits"][0]["text"] == "Grüße aus Lübeck"
+    document = next(d for d in run("list", "--json")[1]["documents"] if d["name"] == "old.txt")
+    assert (document["chosen_encoding"], document["encoding"]) == ("cp437", "cp437")
+
+
+def test_a_locked_file_waits_and_is_read_with_its_password(run: Run, papers: Path) -> None:
+    writer = pypdf.PdfWriter(clone_from=write_pdf(papers / "plain.pdf", ["The code word is gooseberry."]))
+    writer.encrypt("schlüssel", algorithm="RC4-128")
+    writer.write(papers / "secret.pdf")
+
+    status, said = run("add", str(papers / "secret.pdf"))
+    assert (status, "Give it with --password" in said) == (1, True)
+    assert "secret.pdf  (file, locked: This PDF is encrypted" in run("list")[1]
+    run("add", str(papers / "secret.pdf"), "--password", "schlüssel")
+
+    assert "gooseberry" in run("search", "--json", "code word", "--in", "secret.pdf")[1]["hits"][0]["text"]

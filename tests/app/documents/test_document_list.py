@@ -7,7 +7,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from pytestqt.qtbot import QtBot
 
-from inglenook.app.documents.document_list import DocumentEntry, DocumentList, DocumentListModel
+from inglenook.app.documents.document_list import DocumentList
+from inglenook.app.documents.document_list_model import DocumentEntry, DocumentListModel
 from inglenook.app.window.theme import Theme
 
 READY = DocumentEntry(1, "manual.pdf", num_pages=120)

@@ -1,0 +1,128 @@
+"""`inglenook documents add`: files and what is in folders, read into the profile; unchanged ones are passed over."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+from pathlib import Path
+
+from inglenook.app.commands.documents_profile import (
+    chosen_embedder,
+    embed_waiting,
+    open_profile,
+    print_json,
+    tokenizer_of,
+)
+from inglenook.app.commands.terminal import StatusLine, harmless
+from inglenook.app.errors import AppError, UsageError
+from inglenook.storage.document_collections import DocumentCollections
+from inglenook.storage.documents import Documents
+from inglenook.storage.errors import StorageError
+from inglenook.storage.parsing.client import ParserClient
+from inglenook.storage.parsing.document import ParsingLimits
+from inglenook.storage.parsing.errors import ParsingError, PasswordRequiredError
+from inglenook.storage.parsing.found_documents import find_documents
+from inglenook.storage.parsing.opening import open_document
+
+_READ_BYTES = 1 << 20
+
+
+def run_add(options: argparse.Namespace) -> int:
+    """Add documents; returns the exit status: 1 where one could not be read."""
+    found = find_documents(options.paths)
+    missing = [str(skipped.path) for skipped in found.skipped if skipped.path in options.paths]
+    if not found.files:
+        raise AppError(f"There is nothing to read. {found.summary()}".strip())
+    if options.collection is not None and not options.collection.strip():
+        raise UsageError("--collection needs a name, got nothing but spaces.")
+    results: list[dict[str, object]] = [{"path": path, "status": "refused", "error": "not there, or no document"}
+                                        for path in missing]  # fmt: skip
+    with open_profile() as db, StatusLine() as status:
+        embedder = chosen_embedder(db)
+        documents = Documents(db)
+        documents.requeue_unfinished()
+        known = documents.known_files()
+        with ParserClient(tokenizer=tokenizer_of(embedder)) as parser:
+            for number, path in enumerate(found.files):
+                status.count("Reading", number, len(found.files))
+                results.append(_add_one(documents, parser, path, known, options))
+        if options.collection:
+            added = {result["path"] for result in results if result["status"] != "refused"}
+            ids = [document.id for document in documents.entries() if document.path in added]
+            DocumentCollections(db).put(options.collection, ids)
+        if embedder is not None and not options.words_only:
+            embed_waiting(db, embedder, status)
+    counts = {
+        kind: sum(result["status"] == kind for result in results)
+        for kind in ("ready", "unchanged", "refused")
+    }
+    if options.json:
+        print_json({"documents": results, "left_out": found.summary(), **counts})
+    else:
+        for result in results:
+            if result["status"] == "refused":
+                print(harmless(f"{result['path']}: {result['error']}"))
+            for note in result.get("notices") or ():  # type: ignore[attr-defined]  # a list where it is there
+                print(harmless(f"{result['path']}: {note}"))
+        print(f"{counts['ready']} read, {counts['unchanged']} unchanged, {counts['refused']} refused.")
+        if found.summary():
+            print(harmless(found.summary()))
+    return 1 if counts["refused"] else 0
+
+
+def _add_one(
+    documents: Documents,
+    parser: ParserClient,
+    path: Path,
+    known: dict[str, tuple[int, int]],
+    options: argparse.Namespace,
+) -> dict[str, object]:
+    """Read one file unless it is unchanged; what is wrong with it is stored and returned, not raised."""
+    try:
+        status = path.stat()
+        if options.encoding is None and known.get(str(path)) == (status.st_size, status.st_mtime_ns):
+            return {"path": str(path), "status": "unchanged"}
+        sha256, size_bytes, modified_at_ns = _noted(path)
+    except (ParsingError, OSError) as error:
+        reason = str(error) if isinstance(error, ParsingError) else f"It cannot be read: {error.strerror}."
+        return {"path": str(path), "status": "refused", "error": reason}
+    document, is_new = documents.add(
+        str(path), name=path.name, sha256=sha256, size_bytes=size_bytes, modified_at_ns=modified_at_ns
+    )
+    if not is_new and options.encoding is None:
+        return {"path": str(path), "status": "unchanged", "id": document.id}
+    try:
+        encoding = options.encoding or document.chosen_encoding or None
+        parsed = parser.parse(path, password=options.password, encoding=encoding)
+        if options.encoding:
+            documents.choose_encoding(document.id, parsed.encoding or "")
+        documents.store(document.version_id, parsed)
+    except (ParsingError, StorageError) as error:
+        needs_password = isinstance(error, PasswordRequiredError)
+        documents.fail_version(document.version_id, str(error), needs_password=needs_password)
+        hint = " Give it with --password." if needs_password else ""
+        return {"path": str(path), "status": "refused", "id": document.id, "error": f"{error}{hint}"}
+    notices = [*parsed.notes]
+    if parsed.is_encoding_guessed:
+        notices.append(f"Encoding: {parsed.encoding} (guessed; --encoding chooses another).")
+    return {
+        "path": str(path),
+        "status": "ready",
+        "id": document.id,
+        "kind": parsed.kind,
+        "pages": len(parsed.pages),
+        "passages": len(parsed.chunks),
+        "encoding": parsed.encoding,
+        "notices": notices,
+    }
+
+
+def _noted(path: Path) -> tuple[str, int, int]:
+    descriptor = open_document(path, ParsingLimits())
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        status = os.fstat(descriptor)
+        digest = hashlib.sha256()
+        while piece := file.read(_READ_BYTES):
+            digest.update(piece)
+    return digest.hexdigest(), status.st_size, status.st_mtime_ns

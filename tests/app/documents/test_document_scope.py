@@ -1,0 +1,179 @@
+"""Ticks, collections, chips, passwords and encodings in the window, over the real parser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pypdf
+import pytest
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QInputDialog
+from pytestqt.qtbot import QtBot
+from small_pdf import write_pdf
+from window_desk import WindowDesk, put_model
+
+from inglenook.app.documents.document_chips import MAX_CHIPS, DocumentChip, DocumentChips
+from inglenook.app.documents.document_list_model import DocumentEntry
+from inglenook.app.window.theme import Theme
+
+# "Тест: канарейка живёт в клетке"
+RUSSIAN = "Канарейка живёт в клетке. Её корм стоит пять рублей, а вода ничего не стоит."
+
+
+@pytest.fixture
+def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
+    put_model(tmp_path)
+    desk = WindowDesk(qtbot, theme, tmp_path).start()
+    yield desk
+    desk.close()
+
+
+def entries(desk: WindowDesk) -> list[DocumentEntry]:
+    return list(desk.window.sidebar.documents.model.entries)
+
+
+def add(desk: WindowDesk, *paths: Path) -> list[DocumentEntry]:
+    """Drop files and wait until each is read or is not."""
+    count = len(entries(desk)) + len(paths)
+    desk.drop(*paths)
+    desk.qtbot.waitUntil(
+        lambda: (
+            len(entries(desk)) == count
+            and all(entry.state in ("ready", "failed", "locked") for entry in entries(desk))
+        ),
+        timeout=20_000,
+    )
+    return entries(desk)
+
+
+def ticked(desk: WindowDesk) -> list[str]:
+    return [entry.name for entry in entries(desk) if entry.is_ticked]
+
+
+def chips(desk: WindowDesk) -> list[str]:
+    return desk.window.chat.findChild(DocumentChips).texts
+
+
+def action(desk: WindowDesk, *words: str) -> QAction:
+    """The action that one finds by these words, in the menu of the ticks."""
+    documents = desk.window.sidebar.documents
+    documents.scope_menu.aboutToShow.emit()
+    return next(each for each in documents.scope_menu.actions() if each.text() in words)
+
+
+def test_ticks_are_set_by_all_none_collection_name_and_year(desk: WindowDesk, tmp_path: Path) -> None:
+    for name in ("letter 2019.txt", "letter 2020.txt", "recipe.txt"):
+        (tmp_path / name).write_text(f"This is {name}.")
+    shown = add(desk, *sorted(tmp_path.glob("*.txt")))
+    indexing = desk.application.indexing
+    indexing.put_into_collection("R&D", [shown[0].id, shown[2].id])
+    desk.qtbot.waitUntil(lambda: entries(desk)[2].collections == ("R&D",))
+
+    action(desk, "None").trigger()
+    assert ticked(desk) == []
+    assert chips(desk) == []
+    action(desk, "R&&D").trigger()
+    assert ticked(desk) == ["letter 2019.txt", "recipe.txt"]
+    action(desk, "All").trigger()
+    assert len(ticked(desk)) == 3
+    scope = desk.join.documents._scope
+    scope.tick_by_text("2020, 2019, LETTER")
+    desk.qtbot.waitUntil(lambda: ticked(desk) == ["letter 2019.txt", "letter 2020.txt"])
+    scope.tick_by_text("2020")
+    desk.qtbot.waitUntil(lambda: ticked(desk) == ["letter 2020.txt"])
+    assert chips(desk) == ["letter 2020.txt"]
+
+    indexing.take_out_of_collection("r&d", [entry.id for entry in entries(desk)])
+    desk.qtbot.waitUntil(lambda: not any(entry.collections for entry in entries(desk)))
+
+
+def test_chip_says_why_a_document_is_not_used_and_one_press_unticks(desk: WindowDesk, tmp_path: Path) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("The shed is locked.")
+    blank = write_pdf(tmp_path / "scan.pdf", [])
+    add(desk, note, blank)
+
+    assert chips(desk)[0].startswith("scan.pdf: Not used. No text on 1 of 1 pages")
+    assert chips(desk)[1] == "note.txt"
+    desk.send("Is the shed locked?")
+    desk.qtbot.waitUntil(lambda: bool(desk.client.requests))
+    desk.client.requests[0].say("Yes.", 1)
+    desk.client.requests[0].finish()
+    desk.qtbot.waitUntil(lambda: desk.messages[-1].state == "complete")
+
+    desk.window.chat.findChild(DocumentChips).chosen.emit(entries(desk)[0].id)
+    assert ticked(desk) == ["scan.pdf"]
+
+
+def test_encrypted_file_waits_for_its_password(desk: WindowDesk, tmp_path: Path) -> None:
+    writer = pypdf.PdfWriter(clone_from=write_pdf(tmp_path / "plain.pdf", ["The code word is gooseberry."]))
+    writer.encrypt("schlüssel", algorithm="RC4-128")
+    secret = tmp_path / "secret.pdf"
+    writer.write(secret)
+    documents = desk.window.sidebar.documents
+
+    (entry,) = add(desk, secret)
+    assert entry.state == "locked"
+    assert chips(desk) == ["secret.pdf: Not used: it waits for its password"]
+    assert "secret.pdf" in desk.window.banner._text.text()
+    documents.view.setCurrentIndex(documents.model.index(0))
+    assert documents.retry_button.text() == "Enter password…"
+
+    for password, state in (("wrong", "locked"), ("schlüssel", "ready")):
+        desk.window.banner.button.click()
+        dialog = desk.window.findChildren(QInputDialog)[-1]
+        dialog.setTextValue(password)
+        dialog.accept()
+        desk.qtbot.waitUntil(lambda: entries(desk)[0].state in ("reading", "queued"))
+        desk.qtbot.waitUntil(lambda state=state: entries(desk)[0].state == state, timeout=20_000)
+
+    assert chips(desk) == ["secret.pdf"]
+    assert desk.window.banner.isHidden()
+    with desk.qtbot.waitSignal(desk.window.source.page_requested, raising=False, timeout=5_000):
+        documents.open_requested.emit(entries(desk)[0].id)
+    desk.qtbot.waitUntil(lambda: not desk.window.source.canvas.is_empty, timeout=20_000)
+
+
+def test_encoding_is_shown_can_be_changed_and_is_kept(desk: WindowDesk, tmp_path: Path) -> None:
+    file = tmp_path / "birds.txt"
+    file.write_bytes(RUSSIAN.encode("koi8_r"))
+    (entry,) = add(desk, file)
+    documents = desk.window.sidebar.documents
+    assert (entry.encoding, entry.is_encoding_guessed) == ("koi8_r", True)
+    assert documents.model.status(entry) == "Searchable, koi8_r (guessed)"
+    menu = documents.menu_of(entry)
+    words = next(each for each in menu.actions() if each.text().startswith("Encoding"))
+    assert words.text() == "Encoding: koi8_r (guessed)"
+    choice = next(each for each in words.menu().actions() if each.text() == "cp866")
+
+    choice.trigger()
+    desk.qtbot.waitUntil(lambda: entries(desk)[0].encoding == "cp866", timeout=20_000)
+
+    assert not entries(desk)[0].is_encoding_guessed
+    file.write_bytes((RUSSIAN + " И ещё одна.").encode("cp866"))
+    desk.drop(file)
+    desk.qtbot.waitUntil(
+        lambda: (
+            desk.application.indexing.documents[0].size_bytes == file.stat().st_size
+            and entries(desk)[0].state == "ready"
+        ),
+        timeout=20_000,
+    )
+    assert desk.application.indexing.documents[0].chosen_encoding == "cp866"
+    assert entries(desk)[0].encoding == "cp866"
+
+
+def test_of_many_documents_those_that_are_not_used_come_first(qtbot: QtBot, theme: Theme) -> None:
+    row = DocumentChips(theme)
+    qtbot.addWidget(row)
+
+    row.set_chips(
+        [DocumentChip(n, f"a&<b>{n}.txt") for n in range(5)] + [DocumentChip(9, "z.pdf", "Damaged.")]
+    )
+
+    assert row.texts == ["z.pdf: Damaged.", "a&&<b>0.txt", "a&&<b>1.txt"]
+    assert len(row.texts) == MAX_CHIPS
+    assert row._rest.text() == "and 3 more"
+    row.set_chips([])
+    assert row.isHidden()
