@@ -155,6 +155,7 @@ SETTINGS: tuple[SettingSpec, ...] = (
     SettingSpec("window.state", {}),
     SettingSpec("window.shortcuts", {}),
     SettingSpec("window.has_shortcuts", True),
+    SettingSpec("window.closed_folders", {}),
     SettingSpec("window.conversation", 0, minimum=0, maximum=2**62),
     SettingSpec("settings.is_expert", False),
 )  # fmt: skip

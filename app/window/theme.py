@@ -1,8 +1,9 @@
-"""Colours, fonts and spacings of the window, all in one place, light and dark.
+"""Colours, fonts and spacings of the window, all in one place: light and dark, each also with high contrast.
 
-`Theme` follows the system's colour scheme live unless told otherwise, scales every font and distance by one factor,
-and says `changed` when anything did. Widgets take colours from `theme.colours` or from the palette, never from their
-own literals. Text has a contrast of at least 4.5 to 1 on every ground it is used on.
+`Theme` follows the system's colour scheme and its wish for contrast live unless told otherwise, scales every font and
+distance by one factor, and says `changed` when anything did. Widgets take colours from `theme.colours` or from the
+palette, never from their own literals. Text has a contrast of at least 4.5 to 1 on every ground it is used on, 7 to 1
+with high contrast, and what shows the keyboard's place at least 3 to 1.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ MIN_SCALE, MAX_SCALE, SCALE_STEP = 0.7, 3.0, 0.1
 _SMALLEST_BODY_POINTS = 10.5
 _GENERIC_FAMILIES = {"Sans Serif", "Sans", "sans-serif", ""}
 Scheme = Literal["system", "light", "dark"]
+Contrast = Literal["system", "usual", "high"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,27 @@ DARK = Colours(
     },
 )  # fmt: skip
 
+LIGHT_CONTRAST = Colours(
+    window="#ffffff", panel="#ffffff", text="#000000", muted="#2b2b2b", border="#000000", accent="#7a2600",
+    on_accent="#ffffff", bubble="#ffffff", code="#ffffff", code_border="#000000", inline_code="#ededed",
+    hover="#e2e2e2", selection="#00319e", on_selection="#ffffff", error="#8a0000", error_ground="#ffffff",
+    caution="#5c2f00",
+    tokens={
+        "keyword": "#6d0f48", "string": "#0b4d0d", "comment": "#3a3a3a", "number": "#5c2f00",
+        "function": "#003a85", "builtin": "#42207a",
+    },
+)  # fmt: skip
+DARK_CONTRAST = Colours(
+    window="#000000", panel="#000000", text="#ffffff", muted="#e0e0e0", border="#ffffff", accent="#ffc14d",
+    on_accent="#000000", bubble="#000000", code="#000000", code_border="#ffffff", inline_code="#262626",
+    hover="#333333", selection="#ffe066", on_selection="#000000", error="#ffb3ab", error_ground="#000000",
+    caution="#ffd75e",
+    tokens={
+        "keyword": "#ffb3d4", "string": "#b4f2a8", "comment": "#d0d0d0", "number": "#ffd08a",
+        "function": "#b3d4ff", "builtin": "#dcc8ff",
+    },
+)  # fmt: skip
+
 
 class Theme(QObject):
     """The look of the running program.
@@ -81,11 +104,14 @@ class Theme(QObject):
         *,
         scheme: Scheme = "system",
         scale: float = 1.0,
+        contrast: Contrast = "system",
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._application = application
         self._scheme: Scheme = scheme
+        self._contrast: Contrast = contrast
+        self.has_motion = True
         self._scale = min(MAX_SCALE, max(MIN_SCALE, scale))
         system = application.font()
         self._points = max(_SMALLEST_BODY_POINTS, system.pointSizeF())
@@ -93,14 +119,34 @@ class Theme(QObject):
         generic = system.family() in _GENERIC_FAMILIES
         self._families = ["Inter", "Noto Sans", "DejaVu Sans"] if generic else [system.family()]
         application.setStyle("Fusion")
-        self._system_scheme = application.styleHints().colorScheme()
-        application.styleHints().colorSchemeChanged.connect(self._follow_system)
+        # Kept, because what it hands out ends with it on the Python side.
+        self._hints = application.styleHints()
+        self._system_scheme = self._hints.colorScheme()
+        self._hints.colorSchemeChanged.connect(self._follow_system)
+        self._system_wants_contrast = False
+        # Qt asks the system from 6.10 on.
+        if hasattr(self._hints, "accessibility"):
+            self._wishes = self._hints.accessibility()
+            self._system_wants_contrast = _wants_contrast(self._wishes.contrastPreference())
+            self._wishes.contrastPreferenceChanged.connect(self._follow_contrast)
         self._apply()
 
     @property
     def colours(self) -> Colours:
         """The colours in force."""
+        if self.is_high_contrast:
+            return DARK_CONTRAST if self.is_dark else LIGHT_CONTRAST
         return DARK if self.is_dark else LIGHT
+
+    @property
+    def is_high_contrast(self) -> bool:
+        """Whether colours of high contrast are in force."""
+        return self._system_wants_contrast if self._contrast == "system" else self._contrast == "high"
+
+    @property
+    def focus_width(self) -> int:
+        """How wide the ring around what has the keyboard is, in pixels."""
+        return max(2, self.px(3 if self.is_high_contrast else 2))
 
     @property
     def is_dark(self) -> bool:
@@ -115,6 +161,11 @@ class Theme(QObject):
         return self._scheme
 
     @property
+    def contrast(self) -> Contrast:
+        """What the user chose: "system", "usual" or "high"."""
+        return self._contrast
+
+    @property
     def scale(self) -> float:
         """The factor of all fonts and distances; 1.0 is the usual size."""
         return self._scale
@@ -124,6 +175,18 @@ class Theme(QObject):
         if scheme != self._scheme:
             self._scheme = scheme
             self._apply()
+
+    def set_contrast(self, contrast: Contrast) -> None:
+        """Use high contrast or not, or follow the system."""
+        if contrast != self._contrast:
+            self._contrast = contrast
+            self._apply()
+
+    def set_motion(self, has_motion: bool) -> None:
+        """Let things move that are going on, or have them stand still."""
+        if has_motion != self.has_motion:
+            self.has_motion = has_motion
+            self.changed.emit()
 
     def set_scale(self, scale: float) -> None:
         """Scale fonts and distances, within 0.7 to 3."""
@@ -179,9 +242,18 @@ class Theme(QObject):
             palette.setColor(QPalette.ColorGroup.Disabled, name, QColor(c.muted))
         return palette
 
+    def ring(self, vertical: float, horizontal: float) -> str:
+        """Return the style of a control with the keyboard, whose padding is otherwise `vertical` and `horizontal`.
+
+        The ring takes from the padding what it is wider than the usual border, so that nothing moves.
+        """
+        width, px = self.focus_width, self.px
+        above, aside = max(0, px(vertical) - width + 1), max(0, px(horizontal) - width + 1)
+        return f"border: {width}px solid {self.colours.accent}; padding: {above}px {aside}px;"
+
     def style_sheet(self) -> str:
         """The shapes that a palette cannot say: buttons, chips, bars, by object name."""
-        c, px = self.colours, self.px
+        c, px, ring = self.colours, self.px, self.ring
         return f"""
         QToolTip {{ background: {c.panel}; color: {c.text}; border: 1px solid {c.border}; padding: {px(4)}px; }}
         QMenu {{ background: {c.window}; color: {c.text}; border: 1px solid {c.border}; padding: {px(4)}px; }}
@@ -201,7 +273,9 @@ class Theme(QObject):
             border-radius: {px(6)}px; padding: {px(3)}px {px(8)}px;
         }}
         #quiet_button:hover {{ background: {c.hover}; color: {c.text}; }}
-        #quiet_button:focus, #chip:focus, #plain_button:focus {{ border: 1px solid {c.accent}; }}
+        #quiet_button:focus {{ {ring(3, 8)} }}
+        #chip:focus, #plain_button:focus {{ {ring(3, 10)} }}
+        QCheckBox:focus, QRadioButton:focus {{ outline: none; color: {c.accent}; text-decoration: underline; }}
         #message_status {{ color: {c.muted}; background: transparent; }}
         #message_status[failed="true"] {{ color: {c.error}; }}
         #chip, #plain_button {{
@@ -220,7 +294,7 @@ class Theme(QObject):
         #send_button:focus {{ border: 2px solid {c.text}; }}
         #send_button:disabled {{ background: {c.hover}; border-color: {c.hover}; }}
         #composer_frame {{ background: {c.window}; border: 1px solid {c.border}; border-radius: {px(16)}px; }}
-        #composer_frame[focused="true"] {{ border: 1px solid {c.accent}; }}
+        #composer_frame[focused="true"] {{ border: {self.focus_width}px solid {c.accent}; }}
         #composer_frame[dropping="true"] {{ border: 2px dashed {c.accent}; background: {c.panel}; }}
         #composer_edit {{ background: transparent; border: none; placeholder-text-color: {c.muted}; }}
         """
@@ -230,11 +304,20 @@ class Theme(QObject):
         if self._scheme == "system":
             self._apply()
 
+    def _follow_contrast(self, preference: object) -> None:
+        self._system_wants_contrast = _wants_contrast(preference)
+        if self._contrast == "system":
+            self._apply()
+
     def _apply(self) -> None:
         self._application.setFont(self.font())
         self._application.setPalette(self.palette())
         self._application.setStyleSheet(self.style_sheet())
         self.changed.emit()
+
+
+def _wants_contrast(preference: object) -> bool:
+    return preference == Qt.ContrastPreference.HighContrast
 
 
 def contrast(one: str, other: str) -> float:

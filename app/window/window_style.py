@@ -10,7 +10,7 @@ from inglenook.app.window.theme import Theme
 
 def window_style(theme: Theme) -> str:
     """Return the style sheet for the theme's present colours and scale."""
-    c, px = theme.colours, theme.px
+    c, px, ring = theme.colours, theme.px, theme.ring
 
     def points(factor: float) -> str:
         return f"font-size: {theme.font(factor).pointSizeF():.2f}pt;"
@@ -51,26 +51,27 @@ def window_style(theme: Theme) -> str:
         background: {c.window}; color: {c.text}; border: 1px solid {c.border}; border-radius: {px(8)}px;
         padding: {px(5)}px {px(9)}px; placeholder-text-color: {c.muted}; selection-background-color: {c.selection}; selection-color: {c.on_selection};
     }}
-    QLineEdit:focus {{ border: 1px solid {c.accent}; }}
+    QLineEdit:focus {{ {ring(5, 9)} }}
     #side_button {{
         background: {c.window}; color: {c.text}; border: 1px solid {c.border}; border-radius: {px(9)}px;
         padding: {px(7)}px {px(12)}px; text-align: left;
     }}
     #side_button:hover {{ background: {c.hover}; }}
-    #side_button:focus {{ border: 1px solid {c.accent}; }}
+    #side_button:focus {{ {ring(7, 12)} }}
     #example {{
         background: {c.panel}; color: {c.text}; border: 1px solid {c.border}; border-radius: {px(10)}px;
         padding: {px(10)}px {px(14)}px; text-align: left;
     }}
     #example:hover {{ background: {c.hover}; }}
-    #example:focus {{ border: 1px solid {c.accent}; }}
+    #example:focus {{ {ring(10, 14)} }}
     #plain_button:disabled, #quiet_button:disabled {{ color: {c.border}; }}
     #icon_button {{
         background: transparent; color: {c.muted}; border: 1px solid transparent; border-radius: {px(7)}px;
         padding: {px(4)}px;
     }}
+    #icon_button::menu-indicator {{ image: none; width: 0; }}
     #icon_button:hover {{ background: {c.hover}; color: {c.text}; }}
-    #icon_button:focus {{ border: 1px solid {c.accent}; }}
+    #icon_button:focus {{ {ring(4, 4)} }}
     #icon_button:disabled {{ color: {c.border}; }}
     QProgressBar {{
         background: {c.hover}; border: none; border-radius: {px(3)}px; min-height: {px(6)}px; max-height: {px(6)}px;
@@ -84,4 +85,5 @@ def window_style(theme: Theme) -> str:
     QMenuBar::item {{ padding: {px(4)}px {px(9)}px; border-radius: {px(5)}px; background: transparent; }}
     QMenuBar::item:selected {{ background: {c.hover}; }}
     QDialog {{ background: {c.window}; }}
+    #palette {{ border: 1px solid {c.border}; }}
     """

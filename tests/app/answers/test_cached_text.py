@@ -82,13 +82,13 @@ def test_a_message_overwritten_is_forgotten(desk: WindowDesk) -> None:
 def test_a_chat_in_the_trash_is_kept_and_deleted_for_good_is_forgotten(desk: WindowDesk) -> None:
     desk.ask("One", "1")
     (conversation_id,) = [entry.id for entry in desk.window.sidebar.chats.model.entries]
-    desk.window.sidebar.chats.delete_requested.emit(conversation_id)
+    desk.window.sidebar.chats.delete_requested.emit([conversation_id])
     desk.qtbot.waitUntil(lambda: desk.titles == [])
     assert desk.client.forgotten == []
 
     desk.window.actions_by_name["show_trash"].trigger()
     desk.qtbot.waitUntil(lambda: desk.titles == ["One"])
-    desk.window.sidebar.chats.delete_requested.emit(conversation_id)
+    desk.window.sidebar.chats.delete_requested.emit([conversation_id])
     answer_box(desk, "Delete")
     desk.qtbot.waitUntil(lambda: desk.titles == [])
 

@@ -129,9 +129,9 @@ def test_a_chat_is_exported_and_a_bad_place_is_a_sentence(desk: WindowDesk, tmp_
     chats = desk.join.chats
     entry = desk.window.sidebar.chats.model.entries[0]
 
-    chats.list.write_export(entry.id, tmp_path / "tea.md")
+    chats.list.exports.write_one(entry.id, tmp_path / "tea.md")
     desk.qtbot.waitUntil(lambda: "Exported to tea.md." in desk.window.banner.text)
-    chats.list.write_export(entry.id, tmp_path / "missing" / "tea.md")
+    chats.list.exports.write_one(entry.id, tmp_path / "missing" / "tea.md")
     desk.qtbot.waitUntil(lambda: "could not be written" in desk.window.banner.text)
 
     assert "Leaves and water." in (tmp_path / "tea.md").read_text(encoding="utf-8")

@@ -7,10 +7,10 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from pytestqt.qtbot import QtBot
 
-from inglenook.app.chat.conversation_list import (
+from inglenook.app.chat.conversation_list import ConversationList
+from inglenook.app.chat.conversation_list_model import (
     ConversationEntry,
     ConversationFilter,
-    ConversationList,
     ConversationListModel,
 )
 from inglenook.app.window.theme import Theme
@@ -85,7 +85,7 @@ def test_renaming_asks_for_the_new_title_and_delete_for_deletion(
     chats.set_current(3)
     with qtbot.waitSignal(chats.delete_requested) as deleted:
         QTest.keyClick(chats.view, Qt.Key.Key_Delete)
-    assert deleted.args == [3]
+    assert deleted.args == [[3]]
 
 
 def test_the_current_conversation_stays_current_when_the_list_changes(chats: ConversationList) -> None:
