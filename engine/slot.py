@@ -71,9 +71,9 @@ class Slot:
         model, params, token_ids = self.model, request.sampling, prompt.token_ids
         max_tokens = _check_lengths(token_ids, params, model)
         seed = secrets.randbits(63) if params.seed is None else params.seed
-        adapter, salt = prompt.adapter, request.cache_salt
-        if adapter is not None:
-            salt = f"{adapter.content_hash} {salt}"  # keys and values differ by it
+        adapter, salt = prompt.adapter, f"salt {request.cache_salt}" if request.cache_salt else ""
+        if adapter is not None:  # keys and values differ by it, and no salt may be taken for it
+            salt = f"adapter {adapter.content_hash} {salt}"
         stop_ids = frozenset(params.stop_token_ids)
         if not params.ignore_eos:
             stop_ids |= model.tokenizer.stop_token_ids
@@ -365,6 +365,7 @@ def _check_lengths(token_ids: tuple[int, ...], params: SamplingParams, model: Lo
     for name, token in [
         *(("token ids", t) for t in token_ids),
         *(("logit_bias token ids", t) for t in params.logit_bias),
+        *(("stop_token_ids", t) for t in params.stop_token_ids),
     ]:
         if not 0 <= token <= last:
             raise InvalidRequestError(f"{name} must be 0 to {last:,}, got {token:,}.")

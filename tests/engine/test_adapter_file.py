@@ -138,6 +138,24 @@ def test_a_request_wears_its_adapter_and_shares_no_cache_with_others(
     assert again.finished.cached_tokens >= 16
 
 
+def test_no_salt_reaches_the_cache_of_an_adapter(
+    tmp_path: Path, llama: Path, adapter: Path, spec: ModelSpec
+) -> None:
+    gguf = write_gguf(llama, tmp_path / "llama.gguf")
+    sampling = SamplingParams(max_tokens=8, temperature=0, ignore_eos=True)
+    plain = Request(prompt_token_ids=tuple(IDS), sampling=sampling)
+    content = open_adapter(adapter, spec).content_hash
+    salts = [content, f"{content} ", f"adapter {content} ", f"adapter {content}"]
+    with EngineClient.in_process() as client:
+        client.load(gguf, options=LoadOptions(backend="reference", num_threads=1)).result(60)
+        want = client.submit(plain).result(60).token_ids
+        client.submit(dataclasses.replace(plain, adapter=str(adapter))).result(60)
+        replies = [client.submit(dataclasses.replace(plain, cache_salt=s)).result(60) for s in salts]
+
+    assert [reply.finished.cached_tokens for reply in replies] == [0] * len(salts)
+    assert {reply.token_ids for reply in replies} == {want}
+
+
 def test_an_adapter_that_changed_on_disk_is_read_again(tmp_path: Path, llama: Path, adapter: Path) -> None:
     gguf = write_gguf(llama, tmp_path / "llama.gguf")
     request = Request(
