@@ -6,7 +6,7 @@ Knows all of them; none of them knows this. The window is given what it needs by
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from PySide6.QtCore import QObject, QSocketNotifier, Signal
 
@@ -20,6 +20,7 @@ from inglenook.app.models.model_examiner import Look, ModelExaminer
 from inglenook.app.models.model_shelf import ModelShelf, ShelfState
 from inglenook.app.paths import UserFolders
 from inglenook.app.settings import AppSettings
+from inglenook.app.settings_page.persona_shelf import PersonaShelf
 from inglenook.app.single_instance import SingleInstance
 from inglenook.app.tasks import Tasks
 from inglenook.engine.client import EngineClient
@@ -35,8 +36,8 @@ HISTORY_FILE = "history.db"
 
 
 class Application(QObject):
-    """All objects behind the window: `tasks`, `settings`, `bridge`, `models`, `examiner`, `embedder`, `answering`,
-    `indexing`, `pages`.
+    """All objects behind the window: `tasks`, `settings`, `personas`, `bridge`, `models`, `examiner`, `embedder`,
+    `answering`, `indexing`, `pages`.
 
     `look` is how models are examined, None not at all. `instance` holds the profile's lock, acquired before this is made; this closes it at the end.
 
@@ -70,6 +71,7 @@ class Application(QObject):
         self.settings = AppSettings(self._save_settings, self)
         self.bridge = EngineBridge(client, self)
         self.settings.changed.connect(self._take_setting)
+        self.personas = PersonaShelf(self.tasks, self.settings, self)
         self.models = ModelShelf(folders.models, self.tasks, parent=self)
         self.examiner = ModelExaminer(
             self.bridge, self.tasks, look, lambda: self.settings.load_options().backend, self
@@ -122,6 +124,7 @@ class Application(QObject):
         sentence = self.settings.load(stored)
         self.bridge.unload_when_idle(self.settings.idle_s())
         self._is_opened = True
+        self.personas.refresh()
         self.indexing.start()
         self._load_last_model(self.models.state)
         self.opened.emit(" ".join(filter(None, (notice, sentence))))
@@ -153,8 +156,23 @@ class Application(QObject):
     def _save_settings(self, values: Mapping[str, object]) -> None:
         self.tasks.write(lambda db: Settings(db).update(values))
 
-    def _reply_options(self, _conversation_id: int | None) -> ReplyOptions:
-        return ReplyOptions(self.settings.sampling(), self.settings.value("chat.system").strip())
+    def _reply_options(self, conversation_id: int | None) -> ReplyOptions:
+        """How a reply in a conversation is written; None is the one on screen."""
+        settings, persona = self.settings, self.personas.of(conversation_id)
+        facts = self.bridge.model_state(CHAT).facts
+        kept: dict[str, Any] = {"preset": settings.value("chat.preset")}
+        system = settings.value("chat.system")
+        if persona is None:
+            sampling = settings.sampling()
+        else:
+            sampling = settings.sampling(persona.preset, persona.sampling)
+            kept = {"preset": persona.preset or kept["preset"], "persona": persona.name}
+            system = persona.system if persona.system.strip() else system
+        if facts is not None:
+            kept |= {"context_length": facts.context_length, "backend": facts.backend}
+        overflow: Literal["refuse", "drop_oldest"]
+        overflow = "refuse" if settings.value("chat.overflow") == "ask" else "drop_oldest"
+        return ReplyOptions(sampling, system.strip(), overflow, kept)
 
     def _listen(self) -> QSocketNotifier | None:
         if self._instance is None or self._instance.bell is None:

@@ -11,9 +11,12 @@ from PySide6.QtCore import QObject, Qt
 
 from inglenook.app.application import Application
 from inglenook.app.chat.chat_join import ChatJoin
+from inglenook.app.context.context_join import ContextJoin
 from inglenook.app.documents.document_join import DocumentJoin
 from inglenook.app.models.model_join import ModelJoin
 from inglenook.app.models.model_page import model_files
+from inglenook.app.settings_page.persona_join import PersonaJoin
+from inglenook.app.settings_page.settings_join import SettingsJoin
 from inglenook.app.tasks import unexpected_sentence
 from inglenook.app.window.appearance_join import AppearanceJoin
 from inglenook.app.window.banner import BannerLine
@@ -22,7 +25,7 @@ from inglenook.app.window.palette_join import PaletteJoin
 
 
 class WindowJoin(QObject):
-    """All joins of a window: `chats`, `documents`, `models`."""
+    """All joins of a window: `chats`, `documents`, `models`, `settings`, `context`, `personas`, `palette`."""
 
     def __init__(self, window: MainWindow, application: Application) -> None:
         super().__init__(window)
@@ -31,6 +34,11 @@ class WindowJoin(QObject):
         self.documents = DocumentJoin(window, application)
         self.chats = ChatJoin(window, application, self.documents.ticked)
         self.models = ModelJoin(window, application)
+        self.settings = SettingsJoin(window, application)
+        self.context = ContextJoin(window, application, self.chats)
+        self.personas = PersonaJoin(
+            window, application, self.chats, self.settings, self.context.foot.persona_button
+        )
         self.palette = PaletteJoin(
             window, application, self.chats.open, window.sidebar.documents.open_requested.emit
         )
