@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # pointer types, as Triton writes them
-F32, F16, BF16, FP8 = "*fp32", "*fp16", "*bf16", "*fp8e4nv"
+F64, F32, F16, BF16, FP8 = "*fp64", "*fp32", "*fp16", "*bf16", "*fp8e4nv"
 I8, U8, I32, I64 = "*i8", "*u8", "*i32", "*i64"
 
 

@@ -48,6 +48,11 @@ def mix(value: int) -> int:
     return value ^ (value >> 31)
 
 
+def noise_base(seed: int, choice: int, position: int) -> int:
+    """Return `base` of a row's noise as the int64 of the same bits, which is how the GPU's kernels take it."""
+    return _signed(mix(mix(mix(seed) + choice) + position))
+
+
 def _shift(x: torch.Tensor, bits: int) -> torch.Tensor:
     """Logical right shift of int64."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)

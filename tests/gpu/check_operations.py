@@ -14,6 +14,7 @@ from inglenook.engine.request import SamplingParams
 from inglenook.engine.sampler import sample
 from inglenook.kernels.gated_activation_triton import gated_activation
 from inglenook.kernels.gelu_and_mul import gelu_and_mul
+from inglenook.kernels.gumbel import noise_base
 from inglenook.kernels.packed_weight import PACKED_FORMATS, pack_weight, unpack_weight
 from inglenook.kernels.packed_weight_triton import embedding, unpack
 from inglenook.kernels.paged_attention import paged_attention
@@ -24,7 +25,7 @@ from inglenook.kernels.rms_norm import rms_norm
 from inglenook.kernels.rms_norm_triton import add_rms_norm
 from inglenook.kernels.rotary_embedding import rotary_embedding
 from inglenook.kernels.rotary_embedding_triton import rotate_and_store
-from inglenook.kernels.sampling_triton import noise_base, sample_rows
+from inglenook.kernels.sampling_triton import draw_parts, draw_rows, sample_rows
 from inglenook.kernels.silu_and_mul import silu_and_mul
 
 Outcome = tuple[str, float, float]
@@ -174,9 +175,18 @@ def _sampling(machine: Machine, seed: int) -> Iterator[Outcome]:
         bases = torch.tensor([noise_base(seed, 0, row) for row in range(rows)], device=machine.device)
         out = full(-1, torch.int64)
         sample_rows(
-            logits.to(machine.device), bases, full(params.temperature, torch.float32),
-            full(params.top_k, torch.int32), full(params.top_p, torch.float32), full(params.min_p, torch.float32), out,
+            logits.to(machine.device), bases, full(params.temperature, torch.float64),
+            full(params.top_k, torch.int32), full(params.top_p, torch.float64), full(params.min_p, torch.float64), out,
         )  # fmt: skip
         wanted = [sample(row, params, seed=seed, choice=0, position=i) for i, row in enumerate(logits)]
         wrong = sum(a != b for a, b in zip(out.tolist(), wanted, strict=True))
         yield f"sampling {params.temperature} {params.top_k}: tokens unlike the sampler's", wrong, 0
+        if params.top_k:
+            continue
+        out = full(-1, torch.int64)
+        parts = rows * draw_parts(size)
+        space = torch.empty(parts, dtype=torch.float64, device=machine.device)
+        ids = torch.empty(parts, dtype=torch.int32, device=machine.device)
+        draw_rows(logits.to(machine.device), bases, full(params.temperature, torch.float64), out, space, ids)
+        wrong = sum(a != b for a, b in zip(out.tolist(), wanted, strict=True))
+        yield f"sampling {params.temperature}, shared rows: tokens unlike the sampler's", wrong, 0

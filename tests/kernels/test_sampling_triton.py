@@ -6,7 +6,8 @@ import torch
 
 from inglenook.engine.request import SamplingParams
 from inglenook.engine.sampler import sample
-from inglenook.kernels.sampling_triton import noise_base, sample_rows
+from inglenook.kernels.gumbel import noise_base
+from inglenook.kernels.sampling_triton import draw_parts, draw_rows, sample_rows
 
 # infinities that NumPy warns of in the interpreter are meant
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -31,10 +32,10 @@ def on_the_card(logits: torch.Tensor, params: SamplingParams, positions: list[in
     sample_rows(
         logits,
         torch.tensor([noise_base(11, 2, position) for position in positions]),
-        torch.full((rows,), params.temperature),
+        torch.full((rows,), params.temperature, dtype=torch.float64),
         torch.full((rows,), params.top_k, dtype=torch.int32),
-        torch.full((rows,), params.top_p),
-        torch.full((rows,), params.min_p),
+        torch.full((rows,), params.top_p, dtype=torch.float64),
+        torch.full((rows,), params.min_p, dtype=torch.float64),
         out,
     )
     return out.tolist()
@@ -55,6 +56,45 @@ def test_the_draw_is_the_engine_samplers_own(options: dict) -> None:
         sample(row, params, seed=11, choice=2, position=position)
         for row, position in zip(logits, [5, 6, 7], strict=True)
     ]
+
+
+def without_filters(logits: torch.Tensor, temperatures: list[float], positions: list[int]) -> list[int]:
+    rows, parts = logits.shape[0], draw_parts(logits.shape[1])
+    out = torch.full((rows,), -7)
+    draw_rows(
+        logits,
+        torch.tensor([noise_base(11, 2, position) for position in positions]),
+        torch.tensor(temperatures, dtype=torch.float64),
+        out,
+        torch.full((rows * parts,), torch.nan, dtype=torch.float64),
+        torch.full((rows * parts,), -1, dtype=torch.int32),
+    )
+    return out.tolist()
+
+
+def test_rows_shared_by_programs_give_the_samplers_draws_at_temperatures_of_their_own() -> None:
+    logits = torch.randn(4, 2500, generator=torch.Generator().manual_seed(2)) * 3
+    logits[1] = (logits[1] * 2).round() / 2
+    logits[2, ::3] = -torch.inf
+    logits[3, 1024:] = -torch.inf  # whole parts are forbidden
+    temperatures, positions = [0.7, 0.0, 1.3, 0.1], [5, 6, 7, 8]
+
+    drawn = without_filters(logits, temperatures, positions)
+
+    assert drawn == [
+        sample(row, SamplingParams(temperature=t), seed=11, choice=2, position=p)
+        for row, t, p in zip(logits, temperatures, positions, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_shared_rows_without_finite_best_give_minus_one(bad: float) -> None:
+    logits = torch.zeros(2, 1500)
+    logits[0, 1100] = bad
+    if bad == -torch.inf:
+        logits[0] = bad
+
+    assert without_filters(logits, [0.0, 0.0], [0, 0]) == [-1, 0]
 
 
 @pytest.mark.slow
