@@ -41,11 +41,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SignBlock:
-    """The signs of a block's rows: chunk_ids int64 [1024] with 0 for a free slot, signs uint8 [1024, D / 8]."""
+    """The signs of a block's rows: chunk_ids int64 [1024] with 0 for a free slot, signs as `signs_of` gives them."""
 
     revision: int
     chunk_ids: NDArray[np.int64]
-    signs: NDArray[np.uint8]
+    signs: NDArray[np.uint8] | NDArray[np.uint64]
 
 
 def quantised(values: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
@@ -63,6 +63,12 @@ def quantised(values: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np
     scales = np.abs(unit).max(axis=1, initial=0.0) / 127
     rows = np.rint(unit / np.where(scales > 0, scales, 1)[:, None])
     return rows.astype(np.int8), scales.astype(np.float32)
+
+
+def signs_of(is_positive: NDArray[np.bool_]) -> NDArray[np.uint8] | NDArray[np.uint64]:
+    """Pack booleans [N, D] into bits, as whole words of 64 where D allows it: uint64 [N, D / 64], else uint8 [N, D / 8]."""
+    packed = np.packbits(is_positive, axis=1)
+    return packed.view(np.uint64) if packed.shape[1] % 8 == 0 else packed
 
 
 def append_rows(

@@ -20,12 +20,14 @@ from inglenook.storage.database import Database
 from inglenook.storage.errors import InvalidValueError
 from inglenook.storage.records import PendingVector
 from inglenook.storage.vector_blocks import (
+    BLOCK_ROWS,
     Block,
     SignBlock,
     append_rows,
     quantised,
     read_block,
     read_rows,
+    signs_of,
 )
 
 MAX_DIMENSION = 8192
@@ -180,26 +182,30 @@ class Vectors:
     def _search_by_signs(
         self, embedder_id: int, query: NDArray[np.float32], limit: int, allowed: NDArray[np.int64] | None
     ) -> list[tuple[int, float]]:
-        signs = np.packbits(query > 0)
+        signs = signs_of(query[None] > 0)[0]
         wanted = limit * _CANDIDATES_PER_HIT
-        places = np.empty((0, 2), np.int64)  # block and slot
-        ids, distances = np.empty(0, np.int64), np.empty(0, np.int64)
         may_be_found = _membership(allowed)
-        for block_id, block in self._sign_blocks(embedder_id, len(query)):
-            keep = np.flatnonzero(may_be_found(block.chunk_ids))
-            differing = np.bitwise_count(block.signs[keep] ^ signs).sum(axis=1, dtype=np.int64)
-            ids = np.concatenate([ids, block.chunk_ids[keep]])
-            distances = np.concatenate([distances, differing])
-            places = np.concatenate([places, np.stack([np.full(len(keep), block_id), keep], axis=1)])
-            if len(ids) > 4 * wanted:
-                nearest = np.argpartition(distances, wanted)[:wanted]
-                ids, distances, places = ids[nearest], distances[nearest], places[nearest]
-        nearest = np.argsort(distances, kind="stable")[:wanted]
-        ids, places = ids[nearest], places[nearest]
+        blocks = list(self._sign_blocks(embedder_id, len(query)))
+        out_of_reach = np.iinfo(np.uint16).max
+        distances = np.full((len(blocks), BLOCK_ROWS), out_of_reach, np.uint16)
+        for number, (_, block) in enumerate(blocks):
+            keep = may_be_found(block.chunk_ids)
+            if keep.any():
+                differing = np.bitwise_count(block.signs ^ signs).sum(axis=1, dtype=np.uint16)
+                distances[number] = np.where(keep, differing, out_of_reach)
+        flat = distances.ravel()
+        nearest = np.argpartition(flat, wanted)[:wanted] if len(flat) > wanted else np.arange(len(flat))
+        nearest = np.sort(nearest[flat[nearest] < out_of_reach])
+        if not len(nearest):
+            return []
+        places = np.stack([nearest // BLOCK_ROWS, nearest % BLOCK_ROWS], axis=1)  # number of the block, slot
+        ids = np.array([blocks[number][1].chunk_ids[slot] for number, slot in places.tolist()], np.int64)
         scores = np.empty(len(ids), np.float32)
-        for block_id in np.unique(places[:, 0]):
-            which = np.flatnonzero(places[:, 0] == block_id)
-            rows, scales = read_rows(self._db, int(block_id), places[which, 1].tolist(), len(query))
+        numbers, firsts = np.unique(places[:, 0], return_index=True)
+        ends = [*firsts[1:].tolist(), len(places)]
+        for number, first, end in zip(numbers.tolist(), firsts.tolist(), ends, strict=True):
+            which = slice(first, end)
+            rows, scales = read_rows(self._db, blocks[number][0], places[which, 1].tolist(), len(query))
             scores[which] = (rows.astype(np.float32) @ query) * scales
         order = np.lexsort((ids, -scores))[:limit]
         return [(int(ids[i]), float(scores[i])) for i in order]
@@ -220,7 +226,7 @@ class Vectors:
                 if block is None:
                     continue
                 kept = self._signs[block_id] = SignBlock(
-                    block.revision, block.chunk_ids, np.packbits(block.rows > 0, axis=1)
+                    block.revision, block.chunk_ids, signs_of(block.rows > 0)
                 )
             yield block_id, kept
 
