@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inglenook.storage import driver, opening
-from inglenook.storage.errors import BackupError, DiskFullError, StorageError
+from inglenook.storage.errors import BackupError, DiskFullError, StoppedError, StorageError
 
 if TYPE_CHECKING:
     from inglenook.storage.database import Database
@@ -34,13 +34,16 @@ def automatic_backups(path: Path) -> list[Path]:
 def back_up(database: Database, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
     """Copy the database to `target`, in place of an older backup there; call from the database's own thread.
 
-    `progress` is given the pages done and the pages in all, after each step.
+    `progress` is given the pages done and the pages in all, after each step; what it raises ends the copying.
 
     Raises:
+        StoppedError: by `progress`; an older backup at `target` is untouched.
         DiskFullError: less room than the copy needs; the message has both numbers.
         BackupError: the copy could not be made, or differs; an older backup at `target` is untouched.
     """
     source = database.connection
+    if database.path is not None and _is_same_file(database.path, target):
+        raise BackupError(f"'{target}' is the history itself. Choose another place for the backup.")
     size = _number(source, "PRAGMA page_count") * _number(source, "PRAGMA page_size")
     unfinished = target.with_name(target.name + ".part")
     try:
@@ -70,13 +73,20 @@ def back_up(database: Database, target: Path, progress: Callable[[int, int], Non
         opening.sync_folder(target.parent)
     except OSError as error:
         raise opening.as_storage_error(error, target) from error
-    except DiskFullError:
+    except (DiskFullError, StoppedError):
         raise
     except StorageError as error:
         raise BackupError(f"The backup '{target}' could not be made: {error}") from error
     finally:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
 
 
 def _number(connection: driver.Connection, pragma: str) -> int:

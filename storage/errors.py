@@ -9,7 +9,8 @@ StorageError
 ├── ReadOnlyError            a change was asked of a file or medium that cannot be written
 ├── DiskFullError            no room; nothing of the change was kept, all that was there before is intact
 ├── DiskError                the disk refused to read or write
-├── BackupError              a backup could not be made or did not verify
+├── BackupError              a backup could not be made, did not verify, or cannot be restored
+├── StoppedError             the user stopped a long change; nothing of it was kept
 ├── NotFoundError            no row of that id
 ├── InvalidValueError        a value that the schema cannot hold: name, value, what is allowed
 └── DatabaseClosedError      used after `close()`
@@ -63,7 +64,11 @@ class DiskError(StorageError):
 
 
 class BackupError(StorageError):
-    """A backup could not be made, or did not verify; no half of one is left behind."""
+    """A backup could not be made, did not verify, or cannot be restored; nothing half is left behind."""
+
+
+class StoppedError(StorageError):
+    """The user stopped a backup or a restoring; everything is as it was before."""
 
 
 class NotFoundError(StorageError):
