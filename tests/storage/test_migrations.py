@@ -21,6 +21,7 @@ _RELEASED = {
     "m004_collections_and_encodings": "5c23d7431221c7f9",
     "m005_reasoning": "0079536d492adede",
     "m006_folders": "a49003e7a98412e4",
+    "m007_headings_of_sources": "bc20666238b195cc",
 }
 
 
