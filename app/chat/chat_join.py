@@ -18,6 +18,7 @@ from inglenook.app.chat.chat_list_join import ChatListJoin
 from inglenook.app.chat.message_list_model import Citation, Message, State
 from inglenook.app.chat.thinking_clock import ThinkingClock
 from inglenook.app.chat.turn_join import TurnJoin
+from inglenook.app.context.reply_figures import figures_line
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage import records
@@ -234,7 +235,12 @@ class ChatJoin(QObject):
         self._citations[reply.id] = shown_citations(reply.text, answer.sources)
         shown = self._message(reply, self._citations[reply.id])
         self._update(
-            reply.id, text=shown.text, state=shown.state, error=shown.error, citations=shown.citations
+            reply.id,
+            text=shown.text,
+            state=shown.state,
+            error=shown.error,
+            citations=shown.citations,
+            figures=shown.figures,
         )
         if reply.conversation_id == self._conversation_id:
             if answer.notices:
@@ -326,6 +332,7 @@ class ChatJoin(QObject):
             message.num_branches,
             message.reasoning_s if message.reasoning_s is not None else self._clock.seconds(message.id),
             message.reasoning_end or self._clock.end_tag(message.id),
+            figures_line(message) if self._app.settings.value("chat.figures") else "",
         )
 
     def _citation(self, shown: ShownCitation) -> Citation:

@@ -9,15 +9,25 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
 from inglenook.app.chat.message_list_model import Message
-from inglenook.app.text.plain_label import PlainLabel
+from inglenook.app.text.plain_label import ElidedLabel, PlainLabel
 from inglenook.app.window.theme import Theme
 
 ActionName = Literal[
-    "copy", "copy_text", "copy_rich", "copy_all", "edit", "again", "fork", "delete_turn", "previous", "next"
+    "copy",
+    "copy_text",
+    "copy_rich",
+    "copy_all",
+    "edit",
+    "again",
+    "fork",
+    "details",
+    "delete_turn",
+    "previous",
+    "next",
 ]
 _COPIED_MS = 1_500
 
@@ -33,6 +43,7 @@ class MessageActions(QWidget):
         self._message = Message(0, "user", "")
         self._buttons: dict[str, QPushButton] = {}
         self._place: PlainLabel | None = None
+        self._figures: ElidedLabel | None = None
         self._line = QHBoxLayout(self)
         self._line.setContentsMargins(0, 0, 0, 0)
         self._line.setSpacing(theme.px(2))
@@ -58,10 +69,16 @@ class MessageActions(QWidget):
             self._show_version(message)
         elif self._place is not None:
             self._place.hide()
+        self._show_figures(message.figures if is_shown["more"] else "")
         self.setVisible(any(is_shown.values()))
         if any(is_shown.values()):
             self._name_buttons(message)
             self._line.activate()
+
+    def sizeHint(self) -> QSize:
+        hint, parent = super().sizeHint(), self.parentWidget()
+        room = parent.width() - 2 * self._theme.px(16) if parent is not None else hint.width()
+        return QSize(min(hint.width(), max(room, self.minimumSizeHint().width())), hint.height())
 
     def controls(self) -> list[QWidget]:
         """The buttons in sight, in reading order."""
@@ -76,6 +93,8 @@ class MessageActions(QWidget):
             button.setFont(self._theme.font(0.86))
         if self._place is not None:
             self._place.setFont(self._theme.font(0.86))
+        if self._figures is not None:
+            self._figures.setFont(self._theme.font(0.86))
         self._line.setSpacing(self._theme.px(2))
 
     def begin_flash(self) -> None:
@@ -108,6 +127,8 @@ class MessageActions(QWidget):
         if not is_user:
             add("again", self.tr("Answer again"))
         add("fork", self.tr("New chat from here"))
+        if not is_user:
+            add("details", self.tr("Details of this reply…"))
         menu.addSeparator()
         add("delete_turn", self.tr("Delete question and answer…"))
         return menu
@@ -154,6 +175,16 @@ class MessageActions(QWidget):
         self._place.show()
         self._buttons["previous"].setEnabled(message.branch > 0)
         self._buttons["next"].setEnabled(message.branch + 1 < message.num_branches)
+
+    def _show_figures(self, figures: str) -> None:
+        if self._figures is None and figures:
+            self._figures = ElidedLabel(look="small", parent=self)
+            self._figures.setFont(self._theme.font(0.86))
+            self._line.addSpacing(self._theme.px(8))
+            self._line.addWidget(self._figures, 1)
+        if self._figures is not None:
+            self._figures.setText(figures)
+            self._figures.setVisible(bool(figures))
 
     def _name_buttons(self, message: Message) -> None:
         who = self.tr("your message") if message.role == "user" else self.tr("this reply")

@@ -35,7 +35,7 @@ class Message:
     """One turn as it is shown; `error` is the sentence of a failed reply.
 
     `branch` of `num_branches` is its place among the versions of it, from 0. `reasoning_s` is how long it was thought
-    over, None not (yet); `reasoning_end` ends a thought that its prompt began.
+    over, None not (yet); `reasoning_end` ends a thought that its prompt began. `figures` is the line of how fast it was.
     """
 
     id: int | str
@@ -48,6 +48,7 @@ class Message:
     num_branches: int = 1
     reasoning_s: float | None = None
     reasoning_end: str = ""
+    figures: str = ""
 
     @property
     def parted(self) -> PartedReply:

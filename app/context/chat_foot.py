@@ -29,13 +29,13 @@ class ContextMeter(QPushButton):
         """Show how full the window is; one without a limit hides the meter."""
         self._fill = fill
         self.setVisible(fill.limit > 0)
-        number = self.locale().toString
+        number = "{:,}".format
         used, limit = number(fill.used), number(fill.limit)
         about = "" if fill.is_exact else self.tr("about ")
         words = self.tr("{0}{1} of {2}").format(about, used, limit)
         gone = len(fill.left_out)
         if gone:
-            words = self.tr("{0} · {1} left out").format(words, number(gone))
+            words = self.tr("{0} · leaves out {1}").format(words, number(gone))
         self.setText(words)
         spoken = self.tr("Window: {0}{1} of {2} tokens used, {3} percent").format(
             about, used, limit, round(100 * fill.share)

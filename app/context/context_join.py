@@ -18,12 +18,16 @@ from inglenook.app.chat.chat_join import ChatJoin
 from inglenook.app.context.chat_foot import ChatFoot
 from inglenook.app.context.context_panel import ContextPanel, LargerWindow
 from inglenook.app.context.larger_window import larger_window
+from inglenook.app.context.reply_details import ReplyDetails
+from inglenook.app.context.reply_figures import details
 from inglenook.app.context.summary_chat import SummaryChat
 from inglenook.app.context.window_fill import WindowFill, window_fill
 from inglenook.app.window.centred_column import in_column
 from inglenook.app.window.main_window import MainWindow
 from inglenook.engine.memory import memory_state
 from inglenook.engine.model_details import ModelDetails, read_details
+from inglenook.storage.messages import Messages
+from inglenook.storage.records import Message
 from inglenook.storage.token_counts import TurnCount, turn_counts
 
 
@@ -37,6 +41,7 @@ class ContextJoin(QObject):
         self._fill = WindowFill(0, 0)
         self._details: dict[str, ModelDetails] = {}
         self._dismissed: set[int] = set()
+        self._panel_of = 0
         self.summary = SummaryChat(application.bridge, application.tasks, self)
         self.foot = ChatFoot(window.theme)
         self.panel = ContextPanel(window.theme)
@@ -51,6 +56,7 @@ class ContextJoin(QObject):
         self.panel.cancel_requested.connect(self.summary.cancel)
         self.panel.drop_requested.connect(self._drop_oldest)
         self.panel.closed.connect(self._take_closed)
+        window.chat.view.action_requested.connect(self._act)
         chats.shown.connect(lambda _id: self.refresh())
         application.answering.turn_started.connect(self._take_turn)
         application.answering.reply_ended.connect(self._take_end)
@@ -90,8 +96,9 @@ class ContextJoin(QObject):
         self.panel.show_fill(self._fill, asks=asks)
         conversation_id = self._chats.conversation_id or 0
         if self._fill.left_out and conversation_id not in self._dismissed:
-            self._open_panel()
-        elif not self._fill.left_out and not self.foot.meter.isDown() and not limit:
+            if not self.panel.isVisible():
+                self._open_panel()
+        elif self._panel_of != conversation_id:
             self.panel.hide()
 
     def _toggle_panel(self) -> None:
@@ -102,6 +109,7 @@ class ContextJoin(QObject):
             self.panel.controls()[0].setFocus()
 
     def _open_panel(self) -> None:
+        self._panel_of = self._chats.conversation_id or 0
         self.panel.show_problem("")
         self.panel.show_summary(is_writing=self.summary.is_writing)
         self._show_larger()
@@ -118,11 +126,11 @@ class ContextJoin(QObject):
         if state.facts is None or not state.path:
             self.panel.show_larger(LargerWindow())
             return
-        details = self._details.get(state.path)
-        if details is not None:
+        known = self._details.get(state.path)
+        if known is not None:
             options = self._app.settings.load_options(state.name)
             self.panel.show_larger(
-                larger_window(state.facts, details, options.kv_dtype, memory_state().free_bytes)
+                larger_window(state.facts, known, options.kv_dtype, memory_state().free_bytes)
             )
             return
         self.panel.show_larger(LargerWindow())
@@ -138,12 +146,12 @@ class ContextJoin(QObject):
     def _take_larger(self) -> None:
         """Load the model again with the larger window, which counts for this model from now on."""
         state = self._app.bridge.model_state(CHAT)
-        details, model = self._details.get(state.path), self._app.models.state.get(state.name)
-        if state.facts is None or details is None or model is None:
+        known, model = self._details.get(state.path), self._app.models.state.get(state.name)
+        if state.facts is None or known is None or model is None:
             return
         settings = self._app.settings
         options = settings.load_options(state.name)
-        larger = larger_window(state.facts, details, options.kv_dtype, memory_state().free_bytes)
+        larger = larger_window(state.facts, known, options.kv_dtype, memory_state().free_bytes)
         if larger.refusal:
             self.panel.show_larger(larger)
             return
@@ -166,8 +174,10 @@ class ContextJoin(QObject):
         self.panel.hide()
         self._chats.refresh()
         self._chats.open(conversation_id)
-        if num_left_out:
-            words = self.tr("The {0} oldest questions were too long ago for the summary; they are not in it.")
+        if num_left_out == 1:
+            self._chats.tell(self.tr("The oldest question did not fit any more; it is not in the summary."))
+        elif num_left_out:
+            words = self.tr("The {0} oldest questions did not fit any more; they are not in the summary.")
             self._chats.tell(words.format(num_left_out))
 
     def _take_no_summary(self, sentence: str) -> None:
@@ -202,3 +212,13 @@ class ContextJoin(QObject):
     def _take_setting(self, key: str, _value: object) -> None:
         if key in ("chat.max_tokens", "chat.overflow"):
             self._show()
+        elif key == "chat.figures":
+            self._chats.reopen()
+
+    def _act(self, message_id: object, name: str) -> None:
+        """Open the details of a reply."""
+        if name == "details" and isinstance(message_id, int):
+            self._app.tasks.read(lambda db: Messages(db).get(message_id), self._open_details)
+
+    def _open_details(self, reply: Message) -> None:
+        ReplyDetails(self._window.theme, details(reply), self._window).open()

@@ -76,7 +76,7 @@ class ContextPanel(QFrame):
 
     def show_fill(self, fill: WindowFill, *, asks: bool) -> None:
         """Say how full the window is and what is left out; `asks` offers to leave out, which is not done by itself."""
-        number = self.locale().toString
+        number = "{:,}".format
         gone = len(fill.left_out)
         about = "" if fill.is_exact else self.tr("about ")
         if gone:
@@ -109,7 +109,7 @@ class ContextPanel(QFrame):
         self.larger_button.setEnabled(bool(larger.tokens) and not larger.refusal)
         words = self.tr("Larger window")
         if larger.tokens:
-            tokens = self.locale().toString(larger.tokens)
+            tokens = f"{larger.tokens:,}"
             words = self.tr("{0} tokens: {1}").format(tokens, larger.cost)
         self.larger_button.setText(plain_button_text(words))
         spoken = self.tr("Use a larger window, {0}").format(words) if larger.tokens else words

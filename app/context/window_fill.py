@@ -48,8 +48,10 @@ def window_fill(
 ) -> WindowFill:
     """Return how full a window of `limit` tokens is, and what a question of that many bytes would leave out.
 
-    `wanted` of the result is what the next prompt would take if nothing were left out.
+    A limit of 0 is not known, and nothing is said then. `wanted` of the result is what the next prompt would take if nothing were left out.
     """
+    if not limit:
+        return WindowFill(0, 0)
     reserve = min(limit, reply_reserve(max_tokens, limit))
     costs, is_exact = _turn_costs(counts)
     ratio = _bytes_per_token(counts, costs)

@@ -203,5 +203,6 @@ def test_the_menu_has_all_that_can_be_done(widget: MessageWidget) -> None:
         "Edit this reply…",
         "Answer again",
         "New chat from here",
+        "Details of this reply…",
         "Delete question and answer…",
     ]
