@@ -20,6 +20,7 @@ from inglenook.engine.endings import cancelled, fail, finished_before_start
 from inglenook.engine.errors import InvalidRequestError, NotEnoughMemoryError, NotLoadedError
 from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder, is_encoder, load_encoder
 from inglenook.engine.loaded_model import LoadCancelledError, LoadedModel, load_model
+from inglenook.engine.memory_promises import MemoryPromises
 from inglenook.engine.messages import (
     Cancel,
     Command,
@@ -71,6 +72,7 @@ class EngineCore:
         self._emit = emit
         self._inbox: queue.SimpleQueue[Command | _LoadEnded | _Encoded] = queue.SimpleQueue()
         self._slots: dict[str, Slot] = {}
+        self._promises = MemoryPromises()
         self._encoding: dict[int, Submit | EmbedTexts] = {}  # being tokenized, and not cancelled
         self._tokenizing = ThreadPoolExecutor(max_workers=1, thread_name_prefix="tokenizing")
         self._last_embedding = 0.0
@@ -155,14 +157,13 @@ class EngineCore:
         if slot.load_id is not None:
             self._after_load(slot, command)
             return
-        slot.empty()
+        self._empty(slot)
         slot.load_id = command.id
         slot.load_cancelled = threading.Event()
         self._start_load(command)
 
     def _start_load(self, command: LoadModel) -> None:
         stop = self._slots[command.slot].load_cancelled
-        promised = sum(slot.model.unmapped_bytes for slot in self._slots.values() if slot.model is not None)
 
         def progress(event: LoadProgress) -> None:
             if stop.is_set():
@@ -175,9 +176,9 @@ class EngineCore:
             try:
                 path = Path(command.path)
                 if is_encoder(path):
-                    result = load_encoder(path, command.slot, command.options, progress)
+                    result = load_encoder(path, command.slot, command.options, progress, self._promises)
                 else:
-                    result = load_model(path, command.slot, command.options, progress, promised)
+                    result = load_model(path, command.slot, command.options, progress, self._promises)
             except BaseException as error:  # noqa: BLE001 - reported, whatever it is; the engine lives on
                 result = error
             self._inbox.put(_LoadEnded(command.id, command, result))
@@ -217,6 +218,7 @@ class EngineCore:
 
     def _report_failed_load(self, ended: _LoadEnded) -> None:
         result = ended.result
+        self._promises.drop(ended.command.slot)
         if isinstance(result, LoadedModel | LoadedEncoder):
             result.close()
             self._emit(ended.id, cancelled("Loading"))
@@ -231,8 +233,12 @@ class EngineCore:
             self._after_load(slot, command)
             return
         if slot is not None:
-            slot.empty()
+            self._empty(slot)
         self._emit(command.id, Unloaded(command.slot))
+
+    def _empty(self, slot: Slot) -> None:
+        slot.empty()
+        self._promises.drop(slot.name)
 
     def _submit(self, command: Submit | EmbedTexts) -> None:
         slot = self._slots.get(command.slot)

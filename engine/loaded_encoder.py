@@ -22,6 +22,7 @@ import torch
 from inglenook.engine.cpu import default_num_threads
 from inglenook.engine.encoder_file import EncoderPrefixes, is_encoder, open_encoder
 from inglenook.engine.memory import check_fit, estimate_need, memory_state
+from inglenook.engine.memory_promises import MemoryPromises
 from inglenook.engine.models.encoder import Encoder
 from inglenook.engine.request import Loaded, LoadOptions, LoadProgress, Purpose
 from inglenook.kernels.dequantize import dequantize
@@ -97,9 +98,13 @@ class EmbeddingJob:
 
 
 def load_encoder(
-    path: Path, slot: str, options: LoadOptions, progress: Callable[[LoadProgress], None]
+    path: Path,
+    slot: str,
+    options: LoadOptions,
+    progress: Callable[[LoadProgress], None],
+    promises: MemoryPromises | None = None,
 ) -> LoadedEncoder:
-    """Load the sentence encoder at `path`; `progress` may raise to cancel.
+    """Load the sentence encoder at `path`, within the free memory that `promises` leaves; `progress` may raise to cancel.
 
     Raises:
         ModelFileError, UnsupportedModelError, NotEnoughMemoryError: as their docstrings say.
@@ -110,8 +115,11 @@ def load_encoder(
     with open_encoder(path) as file:
         spec = file.spec
         total = sum(4 * math.prod(shape) for shape in spec.tensor_shapes().values())
-        check_fit(path.name, estimate_need(total, 0), memory_state().free_bytes)
-        done = 0
+        need, done = estimate_need(total, 0), 0
+        promises = promises or MemoryPromises()
+        with promises.deciding(slot) as reserved:
+            check_fit(path.name, need, max(0, memory_state().free_bytes - reserved))
+            promises.make(slot, lambda: need - done)
 
         def read(name: str) -> torch.Tensor:
             nonlocal done
@@ -122,6 +130,7 @@ def load_encoder(
 
         is_exact = options.backend == "reference" or not torch.cpu.get_capabilities().get("amx_bf16")
         encoder = Encoder(spec, read, torch.float32 if is_exact else torch.bfloat16)
+    promises.drop(slot)  # all is taken
     facts = Loaded(
         slot=slot,
         name=path.name,

@@ -15,11 +15,13 @@ from pathlib import Path
 import torch
 
 from inglenook.engine.adapter_shelf import AdapterShelf
+from inglenook.engine.backend import Backend
 from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.cpu import default_num_threads
 from inglenook.engine.kv_blocks import KVBlocks
 from inglenook.engine.memory import estimate_need, kv_bytes
-from inglenook.engine.memory_plan import plan_memory
+from inglenook.engine.memory_plan import memory_places, plan_memory
+from inglenook.engine.memory_promises import MemoryPromises
 from inglenook.engine.model_runner import ModelRunner
 from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.placement import CardOptions
@@ -27,7 +29,7 @@ from inglenook.engine.request import Loaded, LoadOptions, LoadProgress
 from inglenook.engine.scheduler import Scheduler
 from inglenook.engine.sequence import StepPlan
 from inglenook.engine.tokenizer.tokenizer import Tokenizer
-from inglenook.engine.weights.loader import open_model
+from inglenook.engine.weights.loader import ModelFile, open_model
 
 
 class LoadCancelledError(Exception):
@@ -51,8 +53,8 @@ class LoadedModel:
 
     @property
     def unmapped_bytes(self) -> int:
-        """Bytes of the KV cache that were never written: promised to this model, and still counted as free."""
-        pools = zip(self.scheduler.kv.pools, self.runner.block_bytes, strict=True)
+        """Bytes of the KV cache in this computer's memory that were never written, and so still count as free."""
+        pools = zip(self.scheduler.kv.pools, self.runner.lazy_block_bytes, strict=True)
         return sum((pool.num_blocks - pool.num_used) * size for pool, size in pools)
 
     def bytes_read(self, plan: StepPlan) -> int:
@@ -87,9 +89,9 @@ def load_model(
     slot: str,
     options: LoadOptions,
     progress: Callable[[LoadProgress], None],
-    reserved_bytes: int = 0,
+    promises: MemoryPromises,
 ) -> LoadedModel:
-    """Load the model at `path`; `reserved_bytes` of the free memory are promised to other slots.
+    """Load the model at `path`, within the free memory that `promises` leaves.
 
     `progress` is called often and may raise `LoadCancelledError`; nothing is kept then.
 
@@ -112,22 +114,28 @@ def load_model(
                 context_length=options.context_length,
             ),
         )
-        plan = plan_memory(
-            file.name,
-            file.spec,
-            file.size_bytes,
-            backend,
-            wanted=options.context_length,
-            reserved_bytes=reserved_bytes,
-        )
-        context, num_blocks = plan.context_length, plan.num_blocks
+        with promises.deciding(slot) as reserved:
+            plan = plan_memory(
+                file.name,
+                file.spec,
+                file.size_bytes,
+                backend,
+                wanted=options.context_length,
+                reserved_bytes=reserved,
+            )
+            context, num_blocks = plan.context_length, plan.num_blocks
+            share = _Share(file, backend, context)
+            promises.make(slot, lambda: share.left_bytes)
+
+        def report(done: int, total: int) -> None:
+            share.note(done, total)
+            progress(LoadProgress("Loading", done, total))
+
         spec = dataclasses.replace(file.spec, context_length=context)
         groups = backend.kv_groups(spec)
         tokenizer = Tokenizer.from_model_file(file, chat_template=options.chat_template)
         try:
-            model = backend.load(
-                spec, file, lambda done, total: progress(LoadProgress("Loading", done, total))
-            )
+            model = backend.load(spec, file, report)
             model.allocate_kv((num_blocks,) * len(groups))
         except BaseException:
             tokenizer.close()
@@ -150,7 +158,7 @@ def load_model(
     # One namespace a loaded model is enough: its pools are its own and go with it.
     kv = KVBlocks(tuple(group.window for group in groups), (num_blocks,) * len(groups), facts.name)
     scheduler = Scheduler(kv, max_step_tokens=step_tokens)
-    return LoadedModel(
+    loaded = LoadedModel(
         facts,
         spec,
         tokenizer,
@@ -159,3 +167,23 @@ def load_model(
         options.speculation and backend.rows_are_exact,
         AdapterShelf(spec, backend.name),
     )
+    promises.make(slot, lambda: loaded.unmapped_bytes)
+    return loaded
+
+
+class _Share:
+    """What a model that is being loaded will still take of this computer's memory."""
+
+    def __init__(self, file: ModelFile, backend: Backend, context: int) -> None:
+        places = memory_places(file.spec, file.size_bytes, backend)
+        here = [place for place in places if place.free_bytes is None]
+        vocabulary = file.spec.vocab_size
+        self._weights = sum(place.weight_bytes for place in here)
+        self.left_bytes = sum(
+            estimate_need(place.weight_bytes, kv_bytes(place.groups, context), vocabulary) for place in here
+        )
+        self._whole = self.left_bytes
+
+    def note(self, done: int, total: int) -> None:
+        """Count weights as taken: `done` of `total` bytes of the file are loaded."""
+        self.left_bytes = self._whole - self._weights * done // max(1, total)

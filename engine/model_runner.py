@@ -21,6 +21,11 @@ class ModelRunner:
         """Bytes of one block of each KV group."""
         return tuple(kv.group.block_bytes for kv in self._model.kv)
 
+    @property
+    def lazy_block_bytes(self) -> tuple[int, ...]:
+        """The same of groups whose memory the system finds when a block is first written; 0 for the others."""
+        return tuple(kv.group.block_bytes if kv.memory else 0 for kv in self._model.kv)
+
     def copy_blocks(self, copies: list[BlockCopy]) -> None:
         """Do the block copies in their order."""
         for copy in copies:

@@ -363,7 +363,8 @@ def test_a_swap_of_models_counts_the_old_one_as_gone(tiny, monkeypatch):
     monkeypatch.setattr(LoadedModel, "close", lambda model: (steps.append("closed"), close(model)))
 
     def note_and_load(*arguments):
-        steps.append(f"memory is looked at, {arguments[4]} bytes are promised")
+        with arguments[4].deciding("another") as promised:
+            steps.append(f"memory is looked at, {promised} bytes are promised")
         return load_model(*arguments)
 
     monkeypatch.setattr(core, "load_model", note_and_load)
