@@ -6,6 +6,7 @@ It joins the transcript and the composer to one column and passes their signals 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from inglenook.app.chat.composer import Composer
@@ -14,6 +15,7 @@ from inglenook.app.chat.find_bar import FindBar
 from inglenook.app.chat.message_list_model import MessageListModel
 from inglenook.app.chat.message_view import MessageView
 from inglenook.app.chat.queued_messages import QueuedMessages
+from inglenook.app.text.maths_drawings import MathsDrawings
 from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.window.centred_column import in_column
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
@@ -33,7 +35,8 @@ class ChatPage(QWidget):
         self.setObjectName("page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.model = MessageListModel(parent=self)
-        self.view = MessageView(self.model, theme)
+        self._maths = MathsDrawings(self)
+        self.view = MessageView(self.model, theme, maths=self._maths)
         self.find_bar = FindBar(self.model, self.view, theme)
         self.composer = Composer(theme)
         self.edit_bar = EditBar(theme)
@@ -66,6 +69,12 @@ class ChatPage(QWidget):
         self._restyle()
         self.set_stage("")
         self._show_emptiness()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        if not self.window().isVisible():
+            # The window is gone, not only another page in front.
+            self._maths.close()
 
     def set_stage(self, sentence: str) -> None:
         """Say above the composer what is being done or used; "" leaves the line empty."""

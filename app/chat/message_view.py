@@ -23,6 +23,7 @@ from inglenook.app.chat.transcript_reader import TranscriptReader
 from inglenook.app.chat.transcript_rows import TranscriptRows
 from inglenook.app.chat.transcript_texts import TranscriptTexts
 from inglenook.app.text.markdown_blocks import PART_CHARS
+from inglenook.app.text.maths_drawings import MathsDrawings
 from inglenook.app.text.reply_text import ReplyText
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
 
@@ -44,8 +45,17 @@ class MessageView(TranscriptReader):
     link_activated = Signal(str)
     following_changed = Signal(bool)
 
-    def __init__(self, model: MessageListModel, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        model: MessageListModel,
+        theme: Theme,
+        parent: QWidget | None = None,
+        maths: MathsDrawings | None = None,
+    ) -> None:
         super().__init__(parent)
+        self._maths = maths
+        if maths is not None:
+            maths.drawn.connect(self._show_drawn)
         self._model = model
         self._theme = theme
         self._blocks = TranscriptTexts()
@@ -313,7 +323,7 @@ class MessageView(TranscriptReader):
         self._anchor = (row, top - (self._rows.top(row) if len(self._rows) else 0))
 
     def _new_widget(self) -> MessageWidget:
-        widget = MessageWidget(self._theme, self.viewport())
+        widget = MessageWidget(self._theme, self.viewport(), self._maths)
         widget.hide()
         widget.action_asked.connect(self.act_on)
         widget.code_copy_asked.connect(self._copy_code)
@@ -366,6 +376,14 @@ class MessageView(TranscriptReader):
         if is_following != self._is_following:
             self._is_following = is_following
             self.following_changed.emit(is_following)
+
+    def _show_drawn(self) -> None:
+        """Put formulas that have been drawn in their places."""
+        awaiting = [row for row, widget in self._widgets if widget.browser.writer.awaits_maths]
+        for row in awaiting:
+            self._rows.forget(row, row + 1)
+        if awaiting:
+            self._place()
 
     def _restyle(self) -> None:
         self._widgets.restyle()

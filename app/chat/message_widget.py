@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 from inglenook.app.chat.message_actions import MessageActions
 from inglenook.app.chat.message_list_model import Citation, Message, accessible_name
 from inglenook.app.chat.thought_header import ThoughtHeader, ThoughtLine
+from inglenook.app.text.maths_drawings import MathsDrawings
 from inglenook.app.text.rich_text import Element, label
 from inglenook.app.text.text_browser import SafeTextBrowser
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
@@ -41,14 +42,16 @@ class MessageWidget(QWidget):
     thought_toggled = Signal(object)
     link_activated = Signal(str)
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, parent: QWidget | None = None, maths: MathsDrawings | None = None
+    ) -> None:
         super().__init__(parent)
         self._theme = theme
         self._message = Message(0, "user", "")
         self._part, self._is_first, self._is_last = 0, True, True
         self._is_current = self._is_hovered = False
         self._bubble = QRect()
-        self.browser = SafeTextBrowser(theme, self)
+        self.browser = SafeTextBrowser(theme, self, maths)
         self.browser.link_activated.connect(self.link_activated)
         self.browser.message_copy_asked.connect(lambda: self._ask("copy"))
         self.browser.code_copy_asked.connect(self._copy_code)

@@ -26,6 +26,8 @@ from PySide6.QtGui import (
     QTextTableFormat,
 )
 
+from inglenook.app.text.maths_drawings import MathsDrawings
+from inglenook.app.text.maths_object import MATHS_TYPE, OBJECT, MathsObject, maths_format
 from inglenook.app.text.rich_text import Element, Paragraph, Span, Table
 from inglenook.app.window.theme import Theme
 
@@ -56,11 +58,17 @@ _BULLETS = (
 
 
 class DocumentWriter:
-    """Keeps one document showing a list of elements."""
+    """Keeps one document showing a list of elements; formulas as text without `maths`."""
 
-    def __init__(self, document: QTextDocument, theme: Theme) -> None:
+    def __init__(self, document: QTextDocument, theme: Theme, maths: MathsDrawings | None = None) -> None:
         self._document = document
         self._theme = theme
+        self._maths = maths
+        if maths is not None:
+            self._object = MathsObject(maths)
+            document.documentLayout().registerHandler(MATHS_TYPE, self._object)
+        # The first element with a formula that is not drawn yet.
+        self._first_awaited: int | None = None
         self._shown: list[Element] = []
         self._starts: list[int] = []
         self._previous: Element | None = None
@@ -89,8 +97,12 @@ class DocumentWriter:
             if old != new:
                 break
             keep += 1
+        if self._first_awaited is not None:
+            # It may be drawn by now.
+            keep = min(keep, self._first_awaited)
         if keep == len(self._shown) == len(elements):
             return
+        self._first_awaited = None
         cursor = QTextCursor(self._document)
         cursor.beginEditBlock()
         is_fresh = self._cut_back(cursor, keep)
@@ -99,13 +111,13 @@ class DocumentWriter:
             element = elements[index]
             if isinstance(element, Table):
                 self._begin(cursor, self._formats.spacer, is_fresh=is_fresh)
-                self._write_table(cursor, element)
+                self._write_table(cursor, element, index)
                 # The block that has to follow a table; it has no upper margin there, so the next element gets its own.
                 cursor.setBlockFormat(self._formats.spacer)
                 is_fresh = False
             else:
                 self._begin(cursor, self._formats.block(element, before), is_fresh=is_fresh)
-                self._write(cursor, element)
+                self._write(cursor, element, index)
                 is_fresh = False
         cursor.endEditBlock()
         self._shown = list(elements)
@@ -114,6 +126,12 @@ class DocumentWriter:
         """Empty the document."""
         self._document.clear()
         self._shown, self._starts = [], []
+        self._first_awaited = None
+
+    @property
+    def awaits_maths(self) -> bool:
+        """Whether a formula is shown as text until it is drawn; then `show` puts it in its place."""
+        return self._first_awaited is not None
 
     def _cut_back(self, cursor: QTextCursor, keep: int) -> bool:
         """Remove all elements from `keep` on; say whether an empty block is left for the next one."""
@@ -135,14 +153,32 @@ class DocumentWriter:
             cursor.insertBlock(block, plain)
         self._starts.append(cursor.position())
 
-    def _write(self, cursor: QTextCursor, paragraph: Paragraph) -> None:
+    def _write(self, cursor: QTextCursor, paragraph: Paragraph, index: int) -> None:
         if paragraph.marker:
             cursor.createList(self._formats.list_item(paragraph))
         for span in paragraph.spans:
-            text = span.text.replace("\n", "\u2028")
-            cursor.insertText(text, self._formats.characters(span, paragraph.kind, paragraph.level))
+            look = self._formats.characters(span, paragraph.kind, paragraph.level)
+            is_drawn = self._insert(cursor, span, look, index)
+            if is_drawn and paragraph.kind == "maths":
+                centred = QTextBlockFormat()
+                centred.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+                cursor.mergeBlockFormat(centred)
 
-    def _write_table(self, cursor: QTextCursor, table: Table) -> None:
+    def _insert(self, cursor: QTextCursor, span: Span, look: QTextCharFormat, index: int) -> bool:
+        """Insert a span; say whether it is a formula that is drawn."""
+        is_display = span.maths == "display"
+        if span.maths and self._maths is not None:
+            drawing = self._maths.get(span.text, is_display=is_display)
+            if drawing is not None:
+                made = maths_format(look, look.font(), drawing, span.text, is_display=is_display)
+                cursor.insertText(OBJECT, made)
+                return True
+            if self._first_awaited is None and self._maths.is_awaited(span.text, is_display=is_display):
+                self._first_awaited = index
+        cursor.insertText(span.text.replace("\n", "\u2028"), look)
+        return False
+
+    def _write_table(self, cursor: QTextCursor, table: Table, index: int) -> None:
         columns = len(table.alignments)
         grid = cursor.insertTable(len(table.rows), columns, self._formats.table(table))
         for row, cells in enumerate(table.rows):
@@ -156,7 +192,7 @@ class DocumentWriter:
                     cell.setFormat(self._formats.header_cell())
                 for span in cells[column] if column < len(cells) else ():
                     look = span._replace(bold=span.bold or row == 0)
-                    inside.insertText(span.text.replace("\n", "\u2028"), self._formats.characters(look))
+                    self._insert(inside, look, self._formats.characters(look), index)
         cursor.movePosition(QTextCursor.MoveOperation.End)
 
 

@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from inglenook.app.text.highlighting import highlight
+from inglenook.app.text.maths_syntax import add_maths
 from inglenook.app.text.rich_text import Element, Paragraph, Span, Table, displayable
 
 MAX_NESTING = 40
@@ -90,6 +91,7 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": MAX_NESTING})
     # References would cross blocks, and a definition would vanish.
     parser.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
+    add_maths(parser)
     parser.validateLink = is_allowed_link  # type: ignore[method-assign]
     return parser
 
@@ -206,12 +208,17 @@ class _Reader:
             Table(tuple(self._rows), tuple(self._alignments), self._quote, len(self._lists))  # type: ignore[arg-type]
         )
 
+    def _read_maths_display(self, token: Token) -> None:
+        self._add("maths", (Span(token.content, maths="display"),))
+
     def _read_inline(self, token: Token) -> None:
         spans = _spans(token.children or [])
         if self._is_in_cell:
             self._cells.append(spans)
         elif self._heading:
             self._add("heading", spans, level=self._heading)
+        elif len(spans) == 1 and spans[0].maths == "display":
+            self._add("maths", spans)
         else:
             self._add("text", spans)
 
@@ -224,10 +231,10 @@ def _spans(tokens: list[Token]) -> tuple[Span, ...]:
     link = ""
     link_start = 0
 
-    def add(text: str, *, code: bool = False, url: str = "") -> None:
+    def add(text: str, *, code: bool = False, url: str = "", maths: str = "") -> None:
         bold, italic, strike = (depth > 0 for depth in style.values())
-        span = Span(text, bold, italic, strike, code=code, link=url or link)
-        if spans and spans[-1][1:] == span[1:]:
+        span = Span(text, bold, italic, strike, code=code, link=url or link, maths=maths)
+        if spans and spans[-1][1:] == span[1:] and not maths:
             spans[-1] = span._replace(text=spans[-1].text + text)
         elif text:
             spans.append(span)
@@ -249,6 +256,8 @@ def _spans(tokens: list[Token]) -> tuple[Span, ...]:
             add(token.content or url, url=url)
         elif token.type == "code_inline":
             add(token.content, code=True)
+        elif token.type in ("maths_inline", "maths_display"):
+            add(token.content, maths=token.type.removeprefix("maths_"))
         elif token.type in ("softbreak", "hardbreak"):
             add("\n")
         else:

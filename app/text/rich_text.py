@@ -19,7 +19,10 @@ _HIDDEN = re.compile(
 
 
 class Span(NamedTuple):
-    """A run of text in one style; `token` is a highlighter's word such as "keyword"."""
+    """A run of text in one style; `token` is a highlighter's word such as "keyword".
+
+    `maths` marks LaTeX, whose text is the source with its marks: "inline" or "display".
+    """
 
     text: str
     bold: bool = False
@@ -28,16 +31,17 @@ class Span(NamedTuple):
     code: bool = False
     link: str = ""
     token: str = ""
+    maths: str = ""
 
 
 class Paragraph(NamedTuple):
-    """One paragraph, line of plain text, heading, rule or line of a code box.
+    """One paragraph, line of plain text, heading, rule, line of a code box or formula of its own ("maths").
 
     `quote` and `indent` are depths. `marker` is "" or the item's mark: "•" or "3." or "3)". `level` is a heading's.
     A code line says in `edge` whether it is the box's "first", "last" or "only" one; `info` is the language.
     """
 
-    kind: Literal["text", "line", "heading", "rule", "code"]
+    kind: Literal["text", "line", "heading", "rule", "code", "maths"]
     spans: tuple[Span, ...]
     level: int = 0
     quote: int = 0

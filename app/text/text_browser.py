@@ -1,7 +1,7 @@
 """A read-only browser that shows what a DocumentWriter wrote and can reach nothing: no file, no address, no rich paste.
 
 It paints the boxes of code and the bars of quotes under the text, keeps a copy button on each box, copies selections
-as plain text with list marks, and leaves wheel and page keys to the view around it. A link is only reported.
+as plain text with list marks and LaTeX, and leaves wheel and page keys to the view around it. A link is only reported.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from inglenook.app.text.document_writer import (
     SPACER,
     DocumentWriter,
 )
+from inglenook.app.text.maths_drawings import MathsDrawings
+from inglenook.app.text.maths_object import text_with_sources
 from inglenook.app.text.rich_text import Element, label
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
 
@@ -74,13 +76,15 @@ class SafeTextBrowser(QTextBrowser):
     code_copy_asked = Signal(int)
     message_copy_asked = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, parent: QWidget | None = None, maths: MathsDrawings | None = None
+    ) -> None:
         super().__init__(parent)
         self._theme = theme
         self._boxes: list[_CodeBox] = []
         self._buttons: list[QPushButton] = []
         self._has_quotes = self._has_caret = False
-        self.writer = DocumentWriter(self.document(), theme)
+        self.writer = DocumentWriter(self.document(), theme, maths)
         self.setOpenLinks(False)
         self.setOpenExternalLinks(False)
         self.setAcceptDrops(False)
@@ -333,7 +337,7 @@ def _plain_text(cursor: QTextCursor) -> str:
     pieces: list[str] = []
     block, last_row = document.findBlock(start), None
     while block.isValid() and block.position() < end:
-        text = block.text()[max(0, start - block.position()) : end - block.position()]
+        text = text_with_sources(block, start, end)
         inside = QTextCursor(block)
         table = inside.currentTable()
         row = (table.firstPosition(), table.cellAt(inside).row()) if table else None
