@@ -45,6 +45,11 @@ class Completion:
         )
 
     @property
+    def has_all_choices(self) -> bool:
+        """Whether `add_choices` has nothing left to make."""
+        return len(self.choices) == self._num_choices
+
+    @property
     def age_s(self) -> float:
         """Seconds since the request came."""
         return time.perf_counter() - self._submitted

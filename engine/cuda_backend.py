@@ -21,9 +21,11 @@ from inglenook.engine.cuda_graphs import DECODE_SIZES, DecodeGraphs
 from inglenook.engine.device_decoder import DeviceDecoder, Ranks, StepBuffers, StepInputs
 from inglenook.engine.device_operations import DeviceOperations, PlainOperations, Rows
 from inglenook.engine.device_weights import load_weights
+from inglenook.engine.draw import Drawer
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.kv_cache import BLOCK_SIZE, KVDtype, KVGroup, KVTensors, kv_groups
 from inglenook.engine.models.spec import ModelSpec
+from inglenook.engine.plain_drawer import PlainDrawer
 
 logger = logging.getLogger(__name__)
 
@@ -181,11 +183,19 @@ class CudaBackend:
             weight_bytes,
             uses_graphs=self._uses_graphs,
             takes_hidden=self._takes_hidden,
+            drawer=self._drawer(device),
         )
         if is_card:
             total = source.size_bytes
             model.warm_up(lambda: progress(total, total))
         return model
+
+    def _drawer(self, device: torch.device) -> Drawer:
+        if device.type != "cuda":
+            return PlainDrawer()
+        from inglenook.engine.triton_drawer import TritonDrawer
+
+        return TritonDrawer(device, takes_filters=torch.cuda.get_device_capability(device)[1] == 0)
 
     def _kernels(self, spec: ModelSpec) -> DeviceOperations:
         # Triton is imported when a card is used, and never before
@@ -198,7 +208,7 @@ class CudaBackend:
 
 
 class CudaModel:
-    """A model on the card: weights, KV tensors, buffers and graphs."""
+    """A model on the card: weights, KV tensors, buffers, graphs, and what draws tokens from logits there."""
 
     def __init__(
         self,
@@ -209,7 +219,9 @@ class CudaModel:
         *,
         uses_graphs: bool,
         takes_hidden: bool = False,
+        drawer: Drawer | None = None,
     ) -> None:
+        self.drawer = drawer or PlainDrawer()
         self.spec = decoder.spec
         self.kv: tuple[KVTensors, ...] = ()
         self.weight_bytes = weight_bytes

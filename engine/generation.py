@@ -11,10 +11,11 @@ import time
 import numpy as np
 import numpy.typing as npt
 
+from inglenook.engine.draw import Draw
 from inglenook.engine.logprobs import token_logprob
 from inglenook.engine.penalties import TokenCounts, penalised
 from inglenook.engine.request import FinishReason, SamplingParams, TokenLogprob, TokenText
-from inglenook.engine.sampler import sample
+from inglenook.engine.sampler import not_numbers, sample
 from inglenook.engine.sequence import Sequence
 from inglenook.engine.speculative.prompt_lookup import Cost, PromptLookup
 from inglenook.engine.stopping import StopStrings
@@ -59,19 +60,24 @@ class Generation:
             room = self.max_tokens - self.completion_tokens - 1
             self.sequence.drafts = self.lookup.propose(self.sequence.token_ids, cost)[: max(0, room)]
 
-    def take(self, logits: npt.NDArray[np.float32]) -> tuple[int, TokenText | None]:
-        """Choose the next token from its logits, float32 [V]; returns it and the text that may be shown now.
+    def next_draw(self, ahead: int = 0) -> Draw | None:
+        """How the next token is drawn, or the one `ahead` of it; None where more is wanted of its logits."""
+        if self.params.changes_logits or self.params.logprobs is not None:
+            return None
+        position = len(self.sequence.token_ids) + ahead
+        return Draw(self.params, self._seed, self.sequence.choice, position)
+
+    def take(self, logits: npt.NDArray[np.float32] | int) -> tuple[int, TokenText | None]:
+        """Choose the next token from its logits, float32 [V], or take the one that was drawn from them elsewhere.
+
+        Returns it and the text that may be shown now.
 
         Raises:
             ModelFileError: the logits are not numbers.
         """
-        token_id = sample(
-            penalised(logits, self.params, self._counts),
-            self.params,
-            seed=self._seed,
-            choice=self.sequence.choice,
-            position=len(self.sequence.token_ids),
-        )
+        token_id = logits if isinstance(logits, int) else self._sample(logits)
+        if token_id < 0:
+            raise not_numbers()
         self.sequence.token_ids.append(token_id)
         self.completion_tokens += 1
         self._counts.add(token_id)
@@ -79,7 +85,7 @@ class Generation:
             self.finish_reason = "stop"
             return token_id, self.flush()
         self._unsent_ids.append(token_id)
-        if self.params.logprobs is not None:
+        if self.params.logprobs is not None and not isinstance(logits, int):
             self._unsent_logprobs.append(token_logprob(logits, token_id, self.params.logprobs))
         text, stopped = self._stops.feed(self._detokenizer.feed(token_id))
         if stopped:
@@ -89,6 +95,15 @@ class Generation:
             self.finish_reason = "length"
             return token_id, self._piece(text + self._held_back())
         return token_id, (self._piece(text) if text else None)
+
+    def _sample(self, logits: npt.NDArray[np.float32]) -> int:
+        return sample(
+            penalised(logits, self.params, self._counts),
+            self.params,
+            seed=self._seed,
+            choice=self.sequence.choice,
+            position=len(self.sequence.token_ids),
+        )
 
     def flush(self) -> TokenText | None:
         """Give out what was held back: at the end, or when the request is cancelled."""

@@ -14,6 +14,7 @@ import torch
 from inglenook.engine.backend import Progress, WeightSource
 from inglenook.engine.batch import Batch
 from inglenook.engine.cuda_backend import NAME, CudaBackend, CudaModel
+from inglenook.engine.draw import Drawer
 from inglenook.engine.errors import UnsupportedModelError
 from inglenook.engine.kv_cache import KVGroup, KVTensors
 from inglenook.engine.memory_plan import MemoryPlace
@@ -112,6 +113,11 @@ class OffloadModel:
             [windows.index(w) for w in sorted(set(part))]
             for part in (spec.sliding_windows[:first], spec.sliding_windows[first:])
         )
+
+    @property
+    def drawer(self) -> Drawer:
+        """What draws tokens where the logits end."""
+        return self._card.drawer
 
     def allocate_kv(self, num_blocks: tuple[int, ...]) -> None:
         """Allocate KV tensors of both parts, in place of any earlier ones."""

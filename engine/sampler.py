@@ -36,10 +36,7 @@ def sample(logits: npt.ArrayLike, params: SamplingParams, *, seed: int, choice: 
     best = int(scores.argmax())  # NumPy takes the first of equals, and a NaN if there is one
     largest = float(scores[best])
     if not -np.inf < largest < np.inf:
-        raise ModelFileError(
-            "The model computed values that are not numbers. Its file is damaged or unsuitable; "
-            "fetch it again or use another model."
-        )
+        raise not_numbers()
     if params.temperature < GREEDY_BELOW:
         return best
     kept = _kept_tokens(scores, largest, params)
@@ -49,6 +46,14 @@ def sample(logits: npt.ArrayLike, params: SamplingParams, *, seed: int, choice: 
         scores, params.temperature, seed=seed, choice=choice, position=position, token_ids=kept
     )
     return index if kept is None else int(kept[index])
+
+
+def not_numbers() -> ModelFileError:
+    """The error for logits that hold NaN or +infinity, or forbid every token."""
+    return ModelFileError(
+        "The model computed values that are not numbers. Its file is damaged or unsuitable; "
+        "fetch it again or use another model."
+    )
 
 
 def _kept_tokens(scores: npt.NDArray[np.float32], largest: float, params: SamplingParams) -> Ids | None:

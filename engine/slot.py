@@ -13,11 +13,9 @@ import threading
 import time
 import traceback
 
-import numpy as np
-import numpy.typing as npt
-
 from inglenook.engine.backend import StepCancelledError
 from inglenook.engine.completion import Completion
+from inglenook.engine.draw import Draw
 from inglenook.engine.endings import cancelled, fail
 from inglenook.engine.errors import (
     ContextLengthError,
@@ -30,6 +28,7 @@ from inglenook.engine.loaded_model import LoadedModel
 from inglenook.engine.memory_ladder import MemoryLadder, is_out_of_memory
 from inglenook.engine.messages import EmbedTexts, Emit, LoadModel, Notice, Submit, UnloadModel
 from inglenook.engine.metrics import SlotMetrics
+from inglenook.engine.model_runner import Row
 from inglenook.engine.prompt import Prompt
 from inglenook.engine.request import Embedded, Request, SamplingParams
 from inglenook.engine.sequence import Chunk, Sequence, StepPlan
@@ -37,8 +36,6 @@ from inglenook.engine.speculative.prompt_lookup import PromptLookup
 from inglenook.engine.step_cost import StepCost
 
 logger = logging.getLogger(__name__)
-
-Logits = npt.NDArray[np.float32]
 
 
 class Slot:
@@ -128,7 +125,7 @@ class Slot:
         model.runner.copy_blocks(model.scheduler.kv.take_copies())
         self._in_flight = frozenset(chunk.sequence.id for chunk in plan.chunks)
         try:
-            logits = model.runner.run(plan)
+            rows = model.runner.run(plan, self._draws(plan))
         except StepCancelledError:
             return
         except Exception as error:
@@ -146,7 +143,6 @@ class Slot:
             self.metrics.observe_bandwidth(model.bytes_read(plan), seconds)
         # Taking a token changes what its chunk says of itself, so the rows are shared out first.
         ends = list(itertools.accumulate(chunk.num_logits for chunk in plan.chunks))
-        rows = logits.numpy()
         for chunk, start, end in zip(plan.chunks, [0, *ends], ends, strict=False):
             if end > start:
                 self._take_logits(chunk, rows[start:end], plan)
@@ -280,10 +276,25 @@ class Slot:
         for generation in decoding:
             generation.draft(lambda number: self._cost.delay(len(decoding) + number, len(decoding)))
 
-    def _take_logits(self, chunk: Chunk, logits: Logits, plan: StepPlan) -> None:
+    def _draws(self, plan: StepPlan) -> list[Draw | None]:
+        """How each row's token is chosen, where the model's device may choose it."""
+        drawer = None if self.model is None else self.model.runner.drawer
+        if drawer is None:
+            return []
+        draws: list[Draw | None] = []
+        for chunk in plan.chunks:
+            completion = self.completions[chunk.sequence.id]
+            generation = completion.choices[chunk.sequence.choice]
+            for row in range(chunk.num_logits):
+                # other choices of the same prompt take their first token from the same row
+                draw = generation.next_draw(row) if completion.has_all_choices else None
+                draws.append(draw if draw is not None and drawer.takes(draw) else None)
+        return draws
+
+    def _take_logits(self, chunk: Chunk, logits: list[Row], plan: StepPlan) -> None:
         """Choose a sequence's next tokens: one, and one more for each draft that was chosen too.
 
-        logits: float32 [num_logits, V].
+        logits: its rows, `num_logits`.
         """
         completion = self.completions.get(chunk.sequence.id)
         if completion is None:
@@ -313,7 +324,7 @@ class Slot:
             del self.completions[completion.id]
             self._finish(completion)
 
-    def _take_token(self, completion: Completion, generation: Generation, logits: Logits) -> int:
+    def _take_token(self, completion: Completion, generation: Generation, logits: Row) -> int:
         token_id, piece = generation.take(logits)
         completion.count_token()
         self.metrics.num_generation_tokens += 1

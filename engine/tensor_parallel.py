@@ -17,6 +17,7 @@ from inglenook.engine.backend import Progress, WeightSource
 from inglenook.engine.cards import Cards
 from inglenook.engine.cuda_backend import NAME, CudaBackend, CudaModel
 from inglenook.engine.device_decoder import Ranks
+from inglenook.engine.draw import Drawer
 from inglenook.engine.errors import UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype, KVGroup, KVTensors
 from inglenook.engine.models.spec import ModelSpec
@@ -144,6 +145,11 @@ class TensorParallelModel:
     def weight_bytes(self) -> int:
         """Bytes of all cards' weights."""
         return self._model.weight_bytes + self.cards.weight_bytes
+
+    @property
+    def drawer(self) -> Drawer:
+        """What draws tokens where the logits end."""
+        return self._model.drawer
 
     def allocate_kv(self, num_blocks: tuple[int, ...]) -> None:
         """Allocate KV tensors on every card, and capture the decode steps over them."""

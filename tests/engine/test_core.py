@@ -286,10 +286,10 @@ def test_a_step_that_fails_fails_its_requests_and_the_next_one_works(tiny, monke
         want = ids(client, ask(max_tokens=5))
         run, calls = ModelRunner.run, itertools.count()
 
-        def fail_once(self, plan):
+        def fail_once(self, plan, draws=()):
             if next(calls) == 2:
                 raise RuntimeError("secret prompt text")
-            return run(self, plan)
+            return run(self, plan, draws)
 
         monkeypatch.setattr(ModelRunner, "run", fail_once)
         with pytest.raises(InternalEngineError, match="RuntimeError") as caught:
@@ -306,11 +306,11 @@ def test_logits_that_are_not_numbers_fail_that_request_alone(tiny, monkeypatch):
         want = ids(client, ask("good", max_tokens=5))
         run = ModelRunner.run
 
-        def spoil(self, plan):
-            logits = run(self, plan).clone()
+        def spoil(self, plan, draws=()):
+            logits = [row.copy() for row in run(self, plan)]
             for row, chunk in enumerate(c for c in plan.chunks if c.is_last):
                 if chunk.sequence.num_prompt_tokens > 60:
-                    logits[row] = torch.nan
+                    logits[row][:] = torch.nan
             return logits
 
         monkeypatch.setattr(ModelRunner, "run", spoil)

@@ -49,11 +49,11 @@ def runs_out(monkeypatch, *, when):
     """Let steps fail for want of memory while `when(plan)` says so; returns the sizes of all steps tried."""
     run, tried = ModelRunner.run, []
 
-    def limited(self, plan):
+    def limited(self, plan, draws=()):
         tried.append(plan.num_tokens)
         if when(plan):
             raise MemoryError
-        return run(self, plan)
+        return run(self, plan, draws)
 
     monkeypatch.setattr(ModelRunner, "run", limited)
     return tried
@@ -138,10 +138,10 @@ from inglenook.engine.core import EngineCore
 from inglenook.engine.model_runner import ModelRunner
 from inglenook.engine.process import main
 run = ModelRunner.run
-def starve(self, plan):
+def starve(self, plan, draws=()):
     if any(chunk.sequence.token_ids[0] == 99 for chunk in plan.chunks):
         raise MemoryError
-    return run(self, plan)
+    return run(self, plan, draws)
 ModelRunner.run = starve
 main(sys.argv[1:], EngineCore)
 """

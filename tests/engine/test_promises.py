@@ -100,10 +100,10 @@ def test_steps_that_are_interrupted_change_nothing(client, cold, monkeypatch):
     """A Stop that comes too late ends a step of the next request, which is then computed again."""
     run, calls = ModelRunner.run, itertools.count()
 
-    def interrupted(runner, plan):
+    def interrupted(runner, plan, draws=()):
         if next(calls) % 3 == 0:
             runner.cancel()
-        return run(runner, plan)
+        return run(runner, plan, draws)
 
     monkeypatch.setattr(ModelRunner, "run", interrupted)
     got = [

@@ -43,7 +43,7 @@ class SlowSteps:
         self._cancelled = threading.Event()
         run = ModelRunner.run
 
-        def slow(runner, plan):
+        def slow(runner, plan, draws=()):
             self.begun.set()
             while self.hold.is_set() and not self.let_go.is_set() and not self._cancelled.wait(0.005):
                 pass
@@ -51,7 +51,7 @@ class SlowSteps:
                 self._cancelled.clear()
                 self.cancels += 1
                 raise StepCancelledError
-            return run(runner, plan)
+            return run(runner, plan, draws)
 
         monkeypatch.setattr(ModelRunner, "run", slow)
         monkeypatch.setattr(ModelRunner, "cancel", lambda runner: self._cancelled.set())
