@@ -29,6 +29,8 @@ COMMANDS = {
     "ask": ("inglenook.app.commands.ask_command", "add_ask"),
     "models": ("inglenook.app.commands.models_command", "add_models"),
     "documents": ("inglenook.app.commands.documents_command", "add_documents"),
+    "backup": ("inglenook.app.commands.backup_command", "add_backup"),
+    "restore": ("inglenook.app.commands.backup_command", "add_restore"),
     "doctor": ("inglenook.app.commands.doctor_command", "add_doctor"),
     "bench": ("inglenook.app.commands.bench_command", "add_bench"),
 }

@@ -106,6 +106,10 @@ _KV_WORDS = (
 SETTINGS: tuple[SettingSpec, ...] = (
     SettingSpec("appearance.scheme", "system", "Colours", choices=("system", "light", "dark"),
                 words=("As the system", "Light", "Dark"), group=APPEARANCE),
+    SettingSpec("appearance.contrast", "system", "Contrast", "High contrast sets text and borders in black and white.",
+                choices=("system", "usual", "high"), words=("As the system", "Usual", "High"), group=APPEARANCE),
+    SettingSpec("appearance.motion", True, "Moving signs", "Off, a sign for work that goes on stands still.",
+                group=APPEARANCE),
     SettingSpec("appearance.scale", 1.0, "Text size", "1 is the system's size; Ctrl and + or − change it too.", 0.7, 3.0,
                 group=APPEARANCE, step=0.1),
     SettingSpec("chat.preset", DEFAULT_PRESET, "Style of answers",

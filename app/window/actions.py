@@ -14,7 +14,7 @@ from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
-Menu = Literal["Chat", "Documents", "View", "Appearance", "Help"]
+Menu = Literal["Chat", "Documents", "View", "Appearance", "Data", "Help"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,6 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("models", "View", "Models", ("Ctrl+L",), page="models"),
     ActionSpec("settings", "View", "Settings", ("Ctrl+,",), page="settings"),
     ActionSpec("compare", "View", "Ask two models", ("Ctrl+Shift+M",), page="compare"),
-    ActionSpec("privacy", "Help", "Privacy", page="privacy"),
     ActionSpec("focus_composer", "View", "Write a message", ("Ctrl+1",)),
     ActionSpec("focus_chats", "View", "List of chats", ("Ctrl+2",)),
     ActionSpec("focus_documents", "View", "List of documents", ("Ctrl+3",)),
@@ -72,6 +71,10 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("scheme_system", "Appearance", "Light or dark as the system", group="scheme"),
     ActionSpec("scheme_light", "Appearance", "Light", group="scheme"),
     ActionSpec("scheme_dark", "Appearance", "Dark", group="scheme"),
+    ActionSpec("contrast", "Appearance", "High contrast", group="contrast"),
+    ActionSpec("back_up", "Data", "Back up everything…"),
+    ActionSpec("restore", "Data", "Restore a backup…"),
+    ActionSpec("privacy", "Data", "Privacy", page="privacy"),
     ActionSpec("shortcuts", "Help", "Keyboard shortcuts", ("F1", "Ctrl+/")),
     ActionSpec("menu", "Help", "Open this menu", ("F10",)),
     ActionSpec("quit", "Help", "Quit", ("Ctrl+Q",)),
@@ -108,7 +111,9 @@ def make_actions(
         action.triggered.connect(lambda _=False, handler=handler: handler())
         if spec.group:
             action.setCheckable(True)
-            groups.setdefault(spec.group, QActionGroup(owner)).addAction(action)
+            group = groups.setdefault(spec.group, QActionGroup(owner))
+            group.setExclusionPolicy(QActionGroup.ExclusionPolicy.ExclusiveOptional)
+            group.addAction(action)
         action.setVisible(not spec.page)
         action.setEnabled(not spec.page)
         owner.addAction(action)

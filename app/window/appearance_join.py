@@ -31,11 +31,15 @@ class AppearanceJoin(QObject):
             theme.set_scheme(settings.value("appearance.scheme"))
         if settings.is_kept("appearance.scale"):
             theme.set_scale(settings.value("appearance.scale"))
+        if settings.is_kept("appearance.contrast"):
+            theme.set_contrast(settings.value("appearance.contrast"))
+        theme.set_motion(settings.value("appearance.motion"))
         self._window.shortcuts.take(settings.value("window.shortcuts"))
         self._window.shortcuts.set_on(settings.value("window.has_shortcuts"))
         self._is_loaded = True
         settings.set("appearance.scheme", theme.scheme)
         settings.set("appearance.scale", theme.scale)
+        settings.set("appearance.contrast", theme.contrast)
         state = settings.value("window.state")
         if not self._window.is_restored and all(isinstance(text, str) for text in state.values()):
             self._window.restore_state(state)
@@ -47,11 +51,16 @@ class AppearanceJoin(QObject):
             self._window.theme.set_scheme(value)  # type: ignore[arg-type]  # checked by the setting's choices
         elif key == "appearance.scale":
             self._window.theme.set_scale(value)  # type: ignore[arg-type]  # checked by the setting's type
+        elif key == "appearance.contrast":
+            self._window.theme.set_contrast(value)  # type: ignore[arg-type]  # checked by the setting's choices
+        elif key == "appearance.motion":
+            self._window.theme.set_motion(bool(value))
 
     def _take_theme(self) -> None:
         if self._is_loaded:
             self._settings.set("appearance.scheme", self._window.theme.scheme)
             self._settings.set("appearance.scale", self._window.theme.scale)
+            self._settings.set("appearance.contrast", self._window.theme.contrast)
 
     def _keep_state(self) -> None:
         if self._is_loaded:

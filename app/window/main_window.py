@@ -183,7 +183,11 @@ class MainWindow(QMainWindow):
     def save_state(self) -> dict[str, str]:
         """Return geometry, panes, scale and scheme as text, for `restore_state`."""
         place = saved_place(self, self._panes, self.sidebar)
-        return place | {"scale": str(self.theme.scale), "scheme": self.theme.scheme}
+        return place | {
+            "scale": str(self.theme.scale),
+            "scheme": self.theme.scheme,
+            "contrast": self.theme.contrast,
+        }
 
     def restore_state(self, state: Mapping[str, str]) -> None:
         """Put the window back as it was; what is missing or damaged is left as it is."""
@@ -269,6 +273,7 @@ class MainWindow(QMainWindow):
             "scheme_system": lambda: theme.set_scheme("system"),
             "scheme_light": lambda: theme.set_scheme("light"),
             "scheme_dark": lambda: theme.set_scheme("dark"),
+            "contrast": lambda: theme.set_contrast("usual" if theme.is_high_contrast else "high"),
             "shortcuts": lambda: ShortcutsDialog(theme, self.shortcuts, self).open(),
             "menu": self._show_menu,
             "quit": self.close,
@@ -372,6 +377,7 @@ class MainWindow(QMainWindow):
 
     def _mark_scheme(self) -> None:
         self.actions_by_name[f"scheme_{self.theme.scheme}"].setChecked(True)
+        self.actions_by_name["contrast"].setChecked(self.theme.is_high_contrast)
 
     def _show_title(self) -> None:
         is_chat = self.page is self.chat

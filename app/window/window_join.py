@@ -19,6 +19,7 @@ from inglenook.app.settings_page.persona_join import PersonaJoin
 from inglenook.app.settings_page.settings_join import SettingsJoin
 from inglenook.app.tasks import unexpected_sentence
 from inglenook.app.window.appearance_join import AppearanceJoin
+from inglenook.app.window.backup_join import BackupJoin
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
 from inglenook.app.window.palette_join import PaletteJoin
@@ -42,6 +43,8 @@ class WindowJoin(QObject):
         self.palette = PaletteJoin(
             window, application, self.chats.open, window.sidebar.documents.open_requested.emit
         )
+        self.backups = BackupJoin(window, application)
+        self.backups.restored.connect(self.chats.refresh)
         self.chats.source_requested.connect(self.documents.open_citation)
         self.chats.documents_chosen.connect(self.documents.set_ticked)
         self.documents.forgotten.connect(self.chats.reopen)
@@ -78,11 +81,7 @@ class WindowJoin(QObject):
 
     def _act(self, name: str) -> None:
         chats = self.chats
-        if name == "delete_chat" and chats.conversation_id is not None:
-            chats.list.delete(chats.conversation_id)
-        elif name == "export_chat" and chats.conversation_id is not None:
-            chats.list.export(chats.conversation_id)
-        elif name == "edit_question":
+        if name == "edit_question":
             chats.turns.edit_last_question()
         elif name == "new_chat":
             chats.new()

@@ -88,7 +88,7 @@ class _Session:
         from PySide6.QtCore import QTimer
 
         from inglenook.app.window.main_window import MainWindow
-        from inglenook.app.window.theme import Scheme, Theme
+        from inglenook.app.window.theme import Contrast, Scheme, Theme
 
         self._qt, self._folders, self._instance = qt, folders, instance
         self._import: BackgroundImport | None = None
@@ -99,10 +99,12 @@ class _Session:
         qt.setDesktopFileName("inglenook")
         state = read_state(folders.config / STATE_FILE)
         schemes: dict[str, Scheme] = {"light": "light", "dark": "dark"}
+        contrasts: dict[str, Contrast] = {"usual": "usual", "high": "high"}
         theme = Theme(
             qt,
             scheme=schemes.get(state.get("scheme", ""), "system"),
             scale=_scale(state.get("scale", "1")),
+            contrast=contrasts.get(state.get("contrast", ""), "system"),
         )
         self._window = MainWindow(theme)
         if state:
