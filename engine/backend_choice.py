@@ -21,6 +21,7 @@ from inglenook.engine.native_backend import NativeBackend, refusal
 from inglenook.engine.placement import CardOptions
 from inglenook.engine.torch_backend import TORCH_BACKENDS, TorchBackend
 from inglenook.kernels.native import NativeUnavailableError
+from inglenook.kernels.native_interface import KV_DTYPE_IDS
 
 BACKEND_NAMES = (NATIVE, *TORCH_BACKENDS, CUDA)
 
@@ -82,6 +83,11 @@ def choose_backend(
             raise UnsupportedModelError(f"The CUDA back end does not run this model: {chooser.refusal}.")
     if kind == NATIVE or name == "auto":
         why = refusal(spec, source)
+        if kv_dtype is not None and kv_dtype not in KV_DTYPE_IDS:
+            raise InvalidRequestError(
+                f"kv_dtype {kv_dtype} is for NVIDIA cards; on the processor it must be {', '.join(KV_DTYPE_IDS)}. "
+                "int8 is as small."
+            )
         try:
             if why is None:
                 return NativeBackend(

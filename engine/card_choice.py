@@ -20,6 +20,7 @@ from inglenook.engine.native_backend import refusal as native_refusal
 from inglenook.engine.offload import OffloadBackend
 from inglenook.engine.placement import CardOptions, Placement, card_need, place
 from inglenook.kernels.native import NativeUnavailableError
+from inglenook.kernels.native_interface import KV_DTYPE_IDS
 
 REFERENCE = "reference"
 MODES = ("", DETERMINISTIC, REFERENCE)
@@ -146,7 +147,7 @@ class CardChooser:
 
     def _host_kv(self) -> KVDtype:
         kv_dtype = self._kv_dtype or _OFFLOAD_KV
-        if kv_dtype not in ("float32", "float16", "bfloat16", "int8"):
+        if kv_dtype not in KV_DTYPE_IDS:
             raise InvalidRequestError(
                 f"kv_dtype {kv_dtype} is the card's alone, and only a part of the model fits it; use int8 or float16."
             )

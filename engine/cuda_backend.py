@@ -31,8 +31,9 @@ logger = logging.getLogger(__name__)
 
 NAME = "cuda"
 DETERMINISTIC = "deterministic"
-KV_DTYPES: tuple[KVDtype, ...] = ("bfloat16", "float16", "int8")
-NARROW_KV_DTYPES: tuple[KVDtype, ...] = ("int8",)
+KV_DTYPES: tuple[KVDtype, ...] = ("bfloat16", "float16", "int8", "float8_e4m3fn")
+NARROW_KV_DTYPES: tuple[KVDtype, ...] = ("int8", "float8_e4m3fn")
+_FLOAT8_SINCE = (8, 9)
 _OLDEST = (8, 0)
 _STEP_WORK = 2e13  # parameters times tokens of a step
 _LARGEST_HEAD = 256
@@ -62,6 +63,19 @@ def cuda_status() -> tuple[bool, str]:
         have, want = (".".join(map(str, c)) for c in (capability, _OLDEST))
         return False, f"the {name} has compute capability {have}, and at least {want} is needed"
     return True, f"a {name} is here, with {torch.cuda.mem_get_info()[1] / 1e9:.0f} GB"
+
+
+def check_float8(capability: tuple[int, int]) -> None:
+    """Refuse a cache of 8-bit floats on a card that does not know them.
+
+    Raises:
+        InvalidRequestError: the compute capability is below 8.9.
+    """
+    if capability < _FLOAT8_SINCE:
+        have, want = (".".join(map(str, c)) for c in (capability, _FLOAT8_SINCE))
+        raise InvalidRequestError(
+            f"kv_dtype float8_e4m3fn needs compute capability {want}, and this card has {have}. Use int8, which is as small."
+        )
 
 
 def refusal(spec: ModelSpec) -> str | None:
@@ -102,6 +116,8 @@ class CudaBackend:
     ) -> None:
         if kv_dtype not in (None, *KV_DTYPES) and make_operations is None:
             raise InvalidRequestError(f"kv_dtype must be {', '.join(KV_DTYPES)} on {NAME}, got {kv_dtype!r}.")
+        if kv_dtype == "float8_e4m3fn" and device == "cuda":
+            check_float8(torch.cuda.get_device_capability())
         self.device = device
         self.rows_are_exact = is_deterministic
         self.reason = reason

@@ -2,7 +2,7 @@
 
 The layout is a contract between every back end, kernel and tier:
 
-    k, v     [L, num_blocks, H_kv, BLOCK_SIZE, D]   in `dtype` (float32, float16, bfloat16, or int8)
+    k, v     [L, num_blocks, H_kv, BLOCK_SIZE, D]   in `dtype` (float32, float16, bfloat16, int8 or float8_e4m3fn)
     k_scale, v_scale   [L, num_blocks, H_kv, BLOCK_SIZE] float32, only for int8: one scale a token and head
 
 contiguous, on the device of the model. L counts the layers of one group: layers that see the whole context are one
@@ -13,7 +13,8 @@ A *slot* is `block * BLOCK_SIZE + offset`; slot -1 means "do not store". Positio
 tile, which is what both a CPU core and a Triton program read at a time. Block 0 is an ordinary block.
 
 Keys are stored after rotary embedding. int8: scale = absmax / 127 over a token's head, value = round(x / scale), where
-a key with a bias is first brought into its range (`key_range.py`).
+a key with a bias is first brought into its range (`key_range.py`); so for float8_e4m3fn, which has no scale and is for
+NVIDIA cards that know it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 BLOCK_SIZE = 16
 
-KVDtype = Literal["float32", "float16", "bfloat16", "int8"]
-_BYTES: dict[KVDtype, int] = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
+KVDtype = Literal["float32", "float16", "bfloat16", "int8", "float8_e4m3fn"]
+_BYTES: dict[KVDtype, int] = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "float8_e4m3fn": 1}
 _SCALE_BYTES = 4
 
 
@@ -92,21 +93,27 @@ class KVTensors:
         """Blocks allocated."""
         return int(self.k.shape[1])
 
+    @property
+    def _tensors(self) -> list[torch.Tensor]:
+        """All tensors there are; 8-bit ones as integers, since PyTorch does not index every 8-bit float."""
+        import torch
+
+        there = [x for x in (self.k, self.v, self.k_scale, self.v_scale) if x is not None]
+        return [x.view(torch.uint8) if x.element_size() == 1 else x for x in there]
+
     def copy_blocks(self, pairs: list[tuple[int, int]]) -> None:
         """Copy whole blocks (source, destination) in every layer of the group."""
         if not pairs:
             return
         source, destination = [s for s, _ in pairs], [d for _, d in pairs]
-        for tensor in (self.k, self.v, self.k_scale, self.v_scale):
-            if tensor is not None:
-                tensor[:, destination] = tensor[:, source]
+        for tensor in self._tensors:
+            tensor[:, destination] = tensor[:, source]
 
     def blank(self, blocks: list[int]) -> None:
         """Overwrite blocks with zeros in every layer of the group, and give whole pages of them back to the system."""
         if not self.memory:
-            for tensor in (self.k, self.v, self.k_scale, self.v_scale):
-                if tensor is not None and blocks:
-                    tensor[:, blocks] = 0
+            for tensor in self._tensors if blocks else ():
+                tensor[:, blocks] = 0
             return
         runs, num_layers = _runs(sorted(blocks)), len(self.group.layers)
         for memory in self.memory:

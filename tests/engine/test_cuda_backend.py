@@ -7,7 +7,7 @@ from random_models import RandomModel, Steps, small_spec
 
 from inglenook.engine.backend_choice import backend_statuses, choose_backend
 from inglenook.engine.batch import Batch
-from inglenook.engine.cuda_backend import CudaBackend, CudaModel, cuda_status
+from inglenook.engine.cuda_backend import CudaBackend, CudaModel, check_float8, cuda_status
 from inglenook.engine.device_operations import PlainOperations
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.models.spec import ExpertsSpec, ModelSpec, RopeSpec
@@ -154,27 +154,35 @@ def test_logits_outlive_the_next_step() -> None:
     assert torch.equal(first, before)
 
 
-def test_an_int8_cache_costs_little() -> None:
+@pytest.mark.parametrize(("kv_dtype", "most"), [("int8", 0.05), ("float8_e4m3fn", 0.4)])
+def test_a_cache_of_8_bits_costs_little(kv_dtype: str, most: float) -> None:
     spec = small_spec()
-    ours, reference = both(spec, kv_dtype="int8")
+    ours, reference = both(spec, kv_dtype=kv_dtype)
     steps = start((ours, reference), spec, 1)
 
     batch = steps.batch({0: 40}, wants_all=True)
 
     difference = (ours.forward(batch) - reference.forward(batch)).abs().max()
-    assert difference < 0.05
-    assert ours.kv[0].k.dtype == torch.int8
+    assert difference < most
+    assert str(ours.kv[0].k.dtype) == f"torch.{kv_dtype}"
+    ours.kv[0].copy_blocks([(int(steps.tables[0, 0]), int(steps.tables[0, 5]))])
+    blocks = [ours.kv[0].k.float()[:, int(steps.tables[0, i])] for i in (0, 5)]
+    assert torch.equal(*blocks)
+    assert blocks[0].abs().sum() > 0
+    ours.kv[0].blank([int(steps.tables[0, 0])])
+    assert ours.kv[0].k.float()[:, int(steps.tables[0, 0])].abs().sum() == 0
 
 
-def test_an_int8_cache_costs_little_where_keys_have_large_biases() -> None:
+@pytest.mark.parametrize(("kv_dtype", "most"), [("int8", 0.05), ("float8_e4m3fn", 0.4)])
+def test_a_cache_of_8_bits_costs_little_where_keys_have_large_biases(kv_dtype: str, most: float) -> None:
     spec = small_spec(qkv_bias=True)
-    ours, reference = both(spec, make=WithKeyBiases, kv_dtype="int8")
+    ours, reference = both(spec, make=WithKeyBiases, kv_dtype=kv_dtype)
     steps = start((ours, reference), spec, 1)
 
     batch = steps.batch({0: 40}, wants_all=True)
 
     difference = (ours.forward(batch) - reference.forward(batch)).abs().max()
-    assert difference < 0.05
+    assert difference < most
 
 
 def test_warming_up_leaves_no_cache_and_can_be_cancelled() -> None:
@@ -203,6 +211,25 @@ def test_a_mixture_of_experts_is_refused_by_name() -> None:
 def test_an_unknown_cache_dtype_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidRequestError, match="bfloat16, float16, int8"):
         CudaBackend(kv_dtype="float32")
+
+
+def test_8_bit_floats_are_refused_where_the_card_does_not_know_them() -> None:
+    check_float8((8, 9))
+    check_float8((9, 0))
+
+    with pytest.raises(
+        InvalidRequestError, match=r"needs compute capability 8\.9, and this card has 8\.6\. Use int8"
+    ):
+        check_float8((8, 6))
+
+
+@pytest.mark.parametrize("name", ["native-cpu", "auto"])
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this computer has a card")
+def test_8_bit_floats_are_refused_on_the_processor(name: str) -> None:
+    spec = small_spec()
+
+    with pytest.raises(InvalidRequestError, match=r"float8_e4m3fn is for NVIDIA cards.*int8 is as small"):
+        choose_backend(name, spec, RandomModel(spec, lambda n: "Q8_0"), kv_dtype="float8_e4m3fn")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this computer has a card")
