@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from inglenook.storage.parsing.document import Chunk, ParsedPage, Rect
+from inglenook.storage.sentences import split_sentences, stripped
 
 TokenOffsets = Callable[[str], Sequence[tuple[int, int]]]
 """From a text to the character ranges of its tokens, in order and without special tokens."""
@@ -53,37 +54,6 @@ class ChunkLimits:
 _MARGIN = 4
 _MIN_CHUNK_CHARS = 2
 
-_SENTENCE_END = re.compile(
-    r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)"
-    r"|[。！？；؟۔।॥]++[」』”’）]*+"
-    r"|\n\n++"
-)
-_WORD_BEFORE = re.compile(r"[^\W\d_]{1,12}\Z")
-_ABBREVIATIONS = frozenset(
-    (
-        *(
-            "mr",
-            "mrs",
-            "ms",
-            "dr",
-            "prof",
-            "sr",
-            "jr",
-            "st",
-            "vs",
-            "etc",
-            "inc",
-            "ltd",
-            "co",
-            "corp",
-            "no",
-            "nos",
-        ),
-        *("vol", "fig", "figs", "eq", "eqs", "sec", "ch", "pp", "ca", "cf", "al", "approx", "dept", "est"),
-        *("jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"),
-        *("bzw", "usw", "ggf", "vgl", "abs", "nr", "bd", "hrsg", "mme", "mlle"),
-    )
-)
 _APPROXIMATE_TOKEN = re.compile(r"[^\W_]{1,4}|[^\w\s]|_")
 
 
@@ -162,37 +132,6 @@ def _is_only_a_heading(
     return len(below) > len(heading) and below[: len(heading)] == heading and heading[-1] in text[start:end]
 
 
-def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the sentences of `text[start:end]` as ranges without the white space around them."""
-    position = start
-    for match in _SENTENCE_END.finditer(text, start, end):
-        if match.group()[0] in ".!?…" and not _is_sentence_end(text, match.start(), match.end()):
-            continue
-        yield from _stripped(text, position, match.end())
-        position = match.end()
-    yield from _stripped(text, position, end)
-
-
-def _is_sentence_end(text: str, mark: int, after: int) -> bool:
-    following = text[after : after + 8].lstrip()
-    if following and following[0].islower():
-        return False
-    before = _WORD_BEFORE.search(text, max(0, mark - 12), mark)
-    if text[mark] != "." or before is None:
-        return True
-    word = before.group()
-    return not (len(word) == 1 and word.isupper()) and word.lower() not in _ABBREVIATIONS
-
-
-def _stripped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    if start < end:
-        yield start, end
-
-
 class _Tokens:
     """Counts the tokens of ranges of one text, which was encoded once."""
 
@@ -228,7 +167,7 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while start < end:
         line_end = text.find("\n", start, end)
         line_end = end if line_end < 0 else line_end
-        yield from _stripped(text, start, line_end)
+        yield from stripped(text, start, line_end)
         start = line_end + 1
 
 
@@ -244,7 +183,7 @@ def _cut(
             space = max(text.rfind(" ", start + 1, piece_end + 1), text.rfind("\t", start + 1, piece_end + 1))
             piece_end = space if space > start else piece_end
         piece_end = max(piece_end, start + 1)
-        yield from _stripped(text, start, piece_end)
+        yield from stripped(text, start, piece_end)
         start = piece_end
 
 

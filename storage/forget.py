@@ -85,6 +85,7 @@ def finish_forgetting(db: Database) -> bool:
 
 def _forget_quotes(db: Database, where: str, parameters: tuple[str, ...]) -> None:
     db.execute(
-        "UPDATE sources SET quote = ?, document_name = ?, page_label = NULL, rectangles = x'' WHERE " + where,
+        "UPDATE sources SET quote = ?, document_name = ?, page_label = NULL, heading = '', rectangles = x'' WHERE "
+        + where,
         (FORGOTTEN, FORGOTTEN, *parameters),
     )

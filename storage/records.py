@@ -162,7 +162,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class NewSource:
-    """A passage that an answer was given or rests on; `answer_range` is the sentence of the reply it supports."""
+    """A passage that an answer was given or rests on; `answer_range` is the sentence of the reply it supports.
+
+    `heading` has the headings that the quote stands under, line by line; they are no part of the quote.
+    """
 
     document_id: int
     version_id: int
@@ -173,6 +176,7 @@ class NewSource:
     score: float = 0.0
     is_cited: bool = False
     answer_range: tuple[int, int] | None = None
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,7 @@ class Source:
     score: float
     is_cited: bool
     answer_range: tuple[int, int] | None = None
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True)

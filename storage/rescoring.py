@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from inglenook.storage.chunking import split_sentences
 from inglenook.storage.content_words import content_words
 from inglenook.storage.records import Hit
+from inglenook.storage.sentences import split_sentences
 
 DEPTH = 50
 SENTENCE_WEIGHT = 0.2

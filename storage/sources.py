@@ -17,7 +17,7 @@ from inglenook.storage.text import storable
 _COLUMNS = (
     "s.id, s.message_id, s.document_id, s.version_id, s.chunk_id, s.document_name, s.page_index, s.page_label, "
     "s.char_start, s.char_end, s.first_line, s.last_line, s.rectangles, s.quote, s.score, s.is_cited, s.answer_start, "
-    "s.answer_end"
+    "s.answer_end, s.heading"
 )
 
 
@@ -44,9 +44,9 @@ class Sources:
                 self._db.execute(
                     "INSERT INTO sources(message_id, document_id, version_id, chunk_id, document_name, page_index, "
                     "page_label, char_start, char_end, first_line, last_line, rectangles, quote, score, is_cited, "
-                    "answer_start, answer_end) "
+                    "answer_start, answer_end, heading) "
                     "SELECT ?, (SELECT id FROM documents WHERE id = ?), (SELECT id FROM document_versions WHERE id = ?), "
-                    "(SELECT id FROM chunks WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? "
+                    "(SELECT id FROM chunks WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? "
                     "WHERE EXISTS (SELECT 1 FROM messages WHERE id = ?)",
                     (
                         message_id,
@@ -66,6 +66,7 @@ class Sources:
                         int(source.is_cited),
                         start,
                         end,
+                        storable(source.heading) if is_there else "",
                         message_id,
                     ),
                 )
@@ -92,5 +93,5 @@ class Sources:
 def _source(row: Row) -> Source:
     place = Place(row[6], row[7], row[8], row[9], row[10], row[11], unpack_rectangles(row[12]))
     answer_range = None if row[16] is None or row[17] is None else (row[16], row[17])
-    values = [*row[:6], place, row[13], row[14], bool(row[15]), answer_range]
+    values = [*row[:6], place, row[13], row[14], bool(row[15]), answer_range, row[18]]
     return Source(*values)

@@ -2,8 +2,9 @@
 
 A small model is not asked for tags: after it has answered, each sentence gets the passages that share its words. Among
 several the one wins that holds more of what the sentence claims and of what the question asked about, then the one
-retrieved first. The quote is the stretch of the passage that holds the claims. A citation is verified when every number, name and quotation of its sentence stands in the quotes; the check needs only the reply and
-the stored quotes, so it is made again whenever they are shown. Pure functions.
+retrieved first. quoting.py chooses the stretches of it that hold the claims. A citation is verified when every number,
+name and quotation of its sentence stands in the quotes or the headings above them; the check needs only the reply and
+the stored sources, so it is made again whenever they are shown. Pure functions.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from inglenook.app.answers.claims import Ground, claims_of, terms
-from inglenook.storage.chunking import split_sentences
-from inglenook.storage.records import FORGOTTEN, Hit, NewSource, Place, Source
+from inglenook.app.answers.quoting import QuotedPassage
+from inglenook.storage.records import FORGOTTEN, Hit, NewSource, Source
+from inglenook.storage.sentences import split_reply
 
 MIN_COVERAGE = 0.5
 """The share of a sentence's weighted words that a passage must hold to be cited for it."""
@@ -47,26 +49,19 @@ def attach(reply: str, passages: Sequence[Hit], question: str = "") -> list[NewS
     asked = [coverage / most for coverage in asked]
     cited: list[NewSource] = []
     used: set[int] = set()
-    for start, end in list(split_sentences(reply, 0, len(reply)))[:MAX_SENTENCES]:
+    quoted = _Quoted(passages)
+    for start, end in list(split_reply(reply, 0, len(reply)))[:MAX_SENTENCES]:
         for index in _supporting(reply[start:end], grounds, words, asked):
             used.add(index)
-            cited.append(_citation(passages[index], reply[start:end], (start, end)))
+            cited += _citations(quoted[index], reply[start:end], (start, end))
     rest = [as_source(hit) for index, hit in enumerate(passages) if index not in used]
     return cited + rest
 
 
 def as_source(hit: Hit) -> NewSource:
-    """Return a whole passage as a source that no sentence rests on."""
-    chunk = hit.chunk
-    return NewSource(
-        document_id=chunk.document_id,
-        version_id=chunk.version_id,
-        chunk_id=chunk.id,
-        document_name=chunk.document_name,
-        place=chunk.place,
-        quote=chunk.text,
-        score=hit.score,
-    )
+    """Return a whole passage, less the headings it begins with, as a source that no sentence rests on."""
+    passage = QuotedPassage(hit)
+    return _source(passage, passage.whole())
 
 
 def shown_citations(reply: str, sources: Sequence[Source]) -> list[ShownCitation]:
@@ -91,11 +86,15 @@ def shown_citations(reply: str, sources: Sequence[Source]) -> list[ShownCitation
 def verified_ranges(
     reply: str, sources: Sequence[Source] | Sequence[NewSource]
 ) -> Mapping[tuple[int, int], bool]:
-    """Return for each cited sentence's range whether all it claims stands in the quotes of its citations."""
+    """Return for each cited sentence's range whether all it claims stands in the quotes of its citations.
+
+    What a quote speaks of may be said by the headings it stands under.
+    """
     quotes: dict[tuple[int, int], list[str]] = {}
     for source in sources:
         if source.is_cited and source.answer_range is not None:
-            quotes.setdefault(source.answer_range, []).append(source.quote)
+            texts = quotes.setdefault(source.answer_range, [])
+            texts += [source.quote, source.heading]
     return {
         (start, end): FORGOTTEN not in texts and is_supported(reply[start:end], "\n".join(texts))
         for (start, end), texts in quotes.items()
@@ -141,54 +140,33 @@ def _coverages(wanted: set[str], words: Sequence[set[str]]) -> list[float]:
     return [sum(weights[term] for term in wanted & w) / total if total else 0.0 for w in words]
 
 
-def _citation(hit: Hit, sentence: str, answer_range: tuple[int, int]) -> NewSource:
-    text = hit.chunk.text
-    start, end = _window(sentence, text)
-    return replace(
-        as_source(hit),
-        place=narrowed(hit.chunk.place, text, start, end),
-        quote=text[start:end],
-        is_cited=True,
-        answer_range=answer_range,
-    )
+class _Quoted:
+    """Passages cut into sentences when they are first wanted."""
+
+    def __init__(self, passages: Sequence[Hit]) -> None:
+        self._passages = passages
+        self._made: dict[int, QuotedPassage] = {}
+
+    def __getitem__(self, index: int) -> QuotedPassage:
+        return self._made.setdefault(index, QuotedPassage(self._passages[index]))
 
 
-def _window(sentence: str, text: str) -> tuple[int, int]:
-    """Return the shortest run of the passage's sentences around the best one that holds all the passage can hold."""
-    parts = list(split_sentences(text, 0, len(text)))
-    if len(parts) < 2:
-        return parts[0] if parts else (0, len(text))
-    wanted, claims = terms(sentence), claims_of(sentence)
-    scores = [
-        (Ground(text[a:b]).num_held(claims), len(wanted & terms(text[a:b])), -i)
-        for i, (a, b) in enumerate(parts)
+def _citations(passage: QuotedPassage, sentence: str, answer_range: tuple[int, int]) -> list[NewSource]:
+    return [
+        replace(_source(passage, quote), is_cited=True, answer_range=answer_range)
+        for quote in passage.quotes(sentence)
     ]
-    first = last = -max(scores)[2]
-    goal = Ground(text).num_held(claims)
-    while Ground(text[parts[first][0] : parts[last][1]]).num_held(claims) < goal:
-        before = scores[first - 1] if first else None
-        after = scores[last + 1] if last + 1 < len(parts) else None
-        if after is None or (before is not None and before[:2] > after[:2]):
-            first -= 1
-        else:
-            last += 1
-    return parts[first][0], parts[last][1]
 
 
-def narrowed(place: Place, text: str, start: int, end: int) -> Place:
-    """Return the place of `text[start:end]` inside the passage `text` that stands at `place`.
-
-    Rectangles are kept line by line where there is one for each line of the passage, else all of them.
-    """
-    first, last = text.count("\n", 0, start), text.count("\n", 0, end)
-    rectangles = place.rectangles
-    if len(rectangles) == text.count("\n") + 1:
-        rectangles = rectangles[first : last + 1]
-    return replace(
-        place,
-        char_start=place.char_start + start,
-        char_end=place.char_start + end,
-        first_line=None if place.first_line is None else place.first_line + first,
-        last_line=None if place.first_line is None else place.first_line + last,
-        rectangles=rectangles,
+def _source(passage: QuotedPassage, quote: tuple[int, int]) -> NewSource:
+    hit, chunk = passage.hit, passage.hit.chunk
+    return NewSource(
+        document_id=chunk.document_id,
+        version_id=chunk.version_id,
+        chunk_id=chunk.id,
+        document_name=chunk.document_name,
+        place=passage.place(quote),
+        quote=chunk.text[slice(*quote)],
+        score=hit.score,
+        heading=passage.heading(quote[0]),
     )

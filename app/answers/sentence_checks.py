@@ -9,14 +9,14 @@ passage says with its own words is not caught. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from inglenook.app.answers.citations import attach, verified_ranges
 from inglenook.app.answers.claims import claims_of, terms
-from inglenook.storage.chunking import split_sentences
 from inglenook.storage.records import Hit, NewSource, Source
+from inglenook.storage.sentences import split_reply
 
 SentenceStatus = Literal["supported", "not found", "nothing"]
 
@@ -51,11 +51,11 @@ class SentenceChecks:
         """Take the next piece of the reply; return the checks of the sentences that it completes."""
         self._text += text
         # The last one may go on.
-        return self._check(list(split_sentences(self._text, self._checked, len(self._text)))[:-1])
+        return self._check(list(split_reply(self._text, self._checked, len(self._text)))[:-1])
 
     def finish(self) -> list[SentenceCheck]:
         """Return the checks of what was left at the end of the reply."""
-        return self._check(list(split_sentences(self._text, self._checked, len(self._text))))
+        return self._check(list(split_reply(self._text, self._checked, len(self._text))))
 
     def _check(self, ranges: Sequence[tuple[int, int]]) -> list[SentenceCheck]:
         result = []
@@ -73,9 +73,17 @@ def sentence_checks(reply: str, sources: Sequence[Source] | Sequence[NewSource])
         return []
     verified = verified_ranges(reply, sources)
     return [
-        SentenceCheck(start, end, _status_of(reply[start:end], verified.get((start, end))))
-        for start, end in split_sentences(reply, 0, len(reply))
+        SentenceCheck(start, end, _status_of(reply[start:end], _verdict(verified, start, end)))
+        for start, end in split_reply(reply, 0, len(reply))
     ]
+
+
+def _verdict(verified: Mapping[tuple[int, int], bool], start: int, end: int) -> bool | None:
+    """Return what was found of a sentence, or of a wider range that an older program stored it in."""
+    exact = verified.get((start, end))
+    if exact is not None:
+        return exact
+    return next((ok for (first, last), ok in verified.items() if first <= start and end <= last), None)
 
 
 def _status(sentence: str, sources: Sequence[NewSource]) -> SentenceStatus:

@@ -6,6 +6,7 @@
     python tests/bench/citations.py --part finance         # pages of annual reports, hybrid against keyword search
     python tests/bench/citations.py --part refusals [--questions N] [--language de]
     python tests/bench/citations.py --part answers --model PATH [--questions 200] [--passages 2]
+                                    [--replies FILE --seconds 150]     # in pieces: call it until "asked" is 200
     python tests/bench/citations.py --part pages --with-model 5 --model PATH
 
 `finance`, `refusals` and `answers` read the public sets under `--data`. In `pages` the closest passage stands for the
@@ -203,6 +204,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), help="begin no question of answers after so many"
     )
+    parser.add_argument(
+        "--replies", type=Path, help="keep replies in this file; the next run goes on with the rest"
+    )
     parser.add_argument("--language", default="en", help="of refusals")
     parser.add_argument("--words-only", action="store_true", help="refusals without an embedder")
     parser.add_argument("--embedder", type=Path, help="a sentence encoder's folder (default: the tests')")
@@ -249,6 +253,7 @@ def _with_encoder(options: argparse.Namespace, parts: Sequence[str]) -> dict[str
                 num_passages=options.passages,
                 first=options.first,
                 max_seconds=options.seconds,
+                kept=options.replies,
             )
     finally:
         encoder.close()

@@ -43,11 +43,14 @@ def answer_figures(
     first: int = 0,
     num_threads: int | None = None,
     max_seconds: float = float("inf"),
+    kept: Path | None = None,
 ) -> dict[str, object]:
     """Ask `num_questions`, evenly spread over the set from the `first`, with the best `num_passages` each.
 
-    No question is begun after `max_seconds`; "asked" says how many were.
+    No question is begun after `max_seconds`; "asked" says how many were. Replies are taken from the file `kept` and
+    added to it, so that the next run goes on; how they are cited is worked out anew each time.
     """
+    replies = _Replies(kept, f"{model.name}, {num_passages} passages")
     content = json.loads(file.read_text(encoding="utf-8"))
     totals = dict.fromkeys(("gold", "cited", "verified", "claiming", "claiming_cited", "cites_gold"), 0)
     with Database.in_memory() as db, EngineClient.in_process() as client:
@@ -63,13 +66,14 @@ def answer_figures(
         embed_all(db, encoder)
         asked = asked[first :: max(1, len(asked) // num_questions)][:num_questions]
         search, estimate = Search(db), TokenEstimate()
-        client.load(model, options=LoadOptions(context_length=CONTEXT, num_threads=num_threads)).result()
+        is_loaded = False
         started, num_asked = time.monotonic(), 0
         every = [document.id for document in documents.entries()]
         for number, (question, gold, answers) in enumerate(asked, 1):
-            if time.monotonic() - started > max_seconds:
-                break
-            num_asked = number
+            is_known = question in replies.texts
+            if not is_known and time.monotonic() - started > max_seconds:
+                continue
+            num_asked += 1
             vector = encoder.encode([question])[0]
             evidence = gather(
                 db,
@@ -85,14 +89,20 @@ def answer_figures(
             prompt = build_prompt(
                 question, room=Room.of(CONTEXT, MAX_TOKENS), count=estimate.count, passages=passages
             )
-            handle = client.submit(
-                Request(
-                    messages=prompt.messages,
-                    sampling=SamplingParams(temperature=0.0, max_tokens=MAX_TOKENS),
+            if not is_known:
+                if not is_loaded:
+                    options = LoadOptions(context_length=CONTEXT, num_threads=num_threads)
+                    client.load(model, options=options).result()
+                    is_loaded = True
+                handle = client.submit(
+                    Request(
+                        messages=prompt.messages,
+                        sampling=SamplingParams(temperature=0.0, max_tokens=MAX_TOKENS),
+                    )
                 )
-            )
-            handle.result()
-            text = handle.text()
+                handle.result()
+                replies.add(question, handle.text())
+            text = replies.texts[question]
             # The product cites from all candidates; those that the model was not given cannot be what it read.
             sources = attach(text, prompt.passages, question)
             verified = verified_ranges(text, sources)
@@ -113,6 +123,24 @@ def answer_figures(
         "citation_recall": round(totals["claiming_cited"] / max(1, totals["claiming"]), 3),
         "cites_gold": round(totals["cites_gold"] / max(1, num_asked), 3),
     }
+
+
+class _Replies:
+    """Replies by question, of one way of asking; in a file of JSON lines if there is one."""
+
+    def __init__(self, file: Path | None, way: str) -> None:
+        self._file, self._way = file, way
+        self.texts: dict[str, str] = {}
+        for line in file.read_text(encoding="utf-8").splitlines() if file and file.exists() else ():
+            known_way, question, text = json.loads(line)
+            if known_way == way:
+                self.texts[question] = text
+
+    def add(self, question: str, text: str) -> None:
+        self.texts[question] = text
+        if self._file is not None:
+            with self._file.open("a", encoding="utf-8") as out:
+                out.write(json.dumps([self._way, question, text], ensure_ascii=False) + "\n")
 
 
 def _add(documents: Documents, page: ParsedPage, token_offsets: TokenOffsets) -> int:

@@ -17,9 +17,9 @@ from inglenook.storage.chunking import (
     approximate_tokens,
     chunk_page,
     join_context,
-    split_sentences,
 )
 from inglenook.storage.parsing.document import ParsedPage, Rect
+from inglenook.storage.sentences import split_sentences
 
 SMALL = ChunkLimits(
     max_tokens=40, target_tokens=20, overlap_tokens=8, context_tokens=6, special_tokens=2, max_chars=200

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passages import passage, stored
 
-from inglenook.app.answers.citations import attach, is_supported, narrowed, shown_citations, verified_ranges
+from inglenook.app.answers.citations import attach, is_supported, shown_citations, verified_ranges
+from inglenook.app.answers.quoting import narrowed
 from inglenook.storage.parsing.document import Rect
 from inglenook.storage.records import FORGOTTEN, NewSource, Place
 
