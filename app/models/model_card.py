@@ -11,6 +11,7 @@ from typing import Literal
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QProgressBar, QWidget
 
+from inglenook.app.models.memory_need import Fit, fit_of
 from inglenook.app.models.model_check_line import ModelCheckLine
 from inglenook.app.models.model_verdict import ModelVerdict
 from inglenook.app.text.plain_label import ElidedLabel, PlainLabel, button
@@ -18,7 +19,6 @@ from inglenook.app.text.rich_text import label
 from inglenook.app.window.theme import Theme
 
 CardState = Literal["available", "fetching", "importing", "here", "loading", "loaded", "asleep", "missing"]
-Fit = Literal["yes", "maybe", "no"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,7 @@ class ModelCard:
     @property
     def fit(self) -> Fit:
         """Whether it can run here: "maybe" when it takes nearly all that is free."""
-        if self.memory_bytes <= 0.8 * self.free_bytes:
-            return "yes"
-        return "maybe" if self.memory_bytes <= self.free_bytes else "no"
+        return fit_of(self.memory_bytes, self.free_bytes)
 
     @property
     def is_here(self) -> bool:
@@ -71,6 +69,7 @@ class ModelCardView(QFrame):
     unload_requested = Signal()
     remove_requested = Signal(str)
     examine_requested = Signal(str)
+    settings_requested = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -89,27 +88,36 @@ class ModelCardView(QFrame):
         self.main_button.clicked.connect(self._on_main)
         self.remove_button = button(self.tr("Remove"), "quiet_button")
         self.remove_button.clicked.connect(lambda: self.remove_requested.emit(self._card.name))
+        self.settings_button = button(self.tr("Settings…"), "quiet_button")
+        self.settings_button.clicked.connect(lambda: self.settings_requested.emit(self._card.name))
         self._head = QHBoxLayout()
         self._head.addWidget(self.title, 1)
         self._head.addWidget(self.fit)
         self._grid = QGridLayout(self)
-        self._grid.addLayout(self._head, 0, 0, 1, 3)
+        self._grid.addLayout(self._head, 0, 0, 1, 4)
         self._grid.addWidget(self.purpose, 1, 0)
         self._grid.addWidget(self.facts, 2, 0)
         bottom = Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight
-        self._grid.addWidget(self.remove_button, 1, 1, 2, 1, bottom)
-        self._grid.addWidget(self.main_button, 1, 2, 2, 1, bottom)
-        self._grid.addWidget(self.bar, 3, 0, 1, 3)
-        self._grid.addWidget(self.problem, 4, 0, 1, 3)
+        for column, made in enumerate((self.settings_button, self.remove_button, self.main_button), start=1):
+            self._grid.addWidget(made, 1, column, 2, 1, bottom)
+        self._grid.addWidget(self.bar, 3, 0, 1, 4)
+        self._grid.addWidget(self.problem, 4, 0, 1, 4)
         self.check = ModelCheckLine(theme)
         self.check.examine_requested.connect(lambda: self.examine_requested.emit(self._card.name))
-        self._grid.addWidget(self.check, 5, 0, 1, 3)
+        self._grid.addWidget(self.check, 5, 0, 1, 4)
         self._grid.setColumnStretch(0, 1)
         self.restyle()
 
     def controls(self) -> tuple[QWidget, ...]:
         """All that the keyboard reaches, in order."""
-        return self.main_button, self.remove_button, self.check.details_button, self.check.examine_button
+        check = self.check
+        return (
+            self.settings_button,
+            self.remove_button,
+            self.main_button,
+            check.details_button,
+            check.examine_button,
+        )
 
     def show_card(self, card: ModelCard) -> None:
         """Show a model's present state."""
@@ -169,11 +177,20 @@ class ModelCardView(QFrame):
         parts = [
             self.tr("{0} on disk").format(gigabytes(card.size_bytes)) if card.is_here
             else self.tr("{0} download").format(gigabytes(card.size_bytes)),
-            self.tr("needs {0} of memory").format(gigabytes(card.memory_bytes)) if card.memory_bytes else "",
+            self._need(card),
             self.tr("licence not stated") if card.licence in ("", "not stated", "unknown") else card.licence,
         ]  # fmt: skip
         line = "  ·  ".join(part for part in parts if part)
         return f"{line}\n{_sentence(card.licence_note)}" if card.licence_note else line
+
+    def _need(self, card: ModelCard) -> str:
+        """What it needs; where that is much, what is free stands beside it, so that nobody has to hover."""
+        if not card.memory_bytes:
+            return ""
+        need = self.tr("needs {0} of memory").format(gigabytes(card.memory_bytes))
+        if card.fit == "yes" or card.state in ("loaded", "asleep"):
+            return need
+        return self.tr("{0}; {1} are free").format(need, gigabytes(card.free_bytes))
 
     def _show_buttons(self, card: ModelCard) -> None:
         words = {
@@ -191,6 +208,8 @@ class ModelCardView(QFrame):
         self.main_button.setVisible(bool(words))
         self.main_button.setAccessibleName(f"{words} {label(card.title, 80)}")
         self.remove_button.setVisible(card.state in ("here", "missing"))
+        self.settings_button.setVisible(card.is_here and card.state != "missing" and not card.is_embedder)
+        self.settings_button.setAccessibleName(self.tr("Settings of {0}").format(label(card.title, 80)))
         self.remove_button.setAccessibleName(self.tr("Remove {0}").format(label(card.title, 80)))
 
     def _on_main(self) -> None:

@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from inglenook.app.application import Application
 from inglenook.app.bridge import CHAT, EngineState, ModelState
+from inglenook.app.models.memory_need import memory_need
 from inglenook.app.models.model_card import CardState, ModelCard, gigabytes
+from inglenook.app.models.model_settings_join import ModelSettingsJoin
 from inglenook.app.models.model_shelf import ShelfState
+from inglenook.app.text.plain_label import plain_button_text
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
@@ -29,13 +32,16 @@ class ModelJoin(QObject):
         self._progress: dict[str, tuple[int, int]] = {}
         self._problems: dict[str, str] = {}
         self._is_known = False
+        self._settings = ModelSettingsJoin(window, window.theme, application)
         self._warned = ("", "")  # path and words, so that a line taken away stays so
         page, welcome, models, bridge = window.models, window.welcome, application.models, application.bridge
         page.get_requested.connect(self._get)
         page.cancel_requested.connect(self._cancel)
         page.load_requested.connect(self._load)
         page.unload_requested.connect(lambda: bridge.unload(CHAT))
-        page.remove_requested.connect(models.remove)
+        page.remove_requested.connect(self._ask_remove)
+        page.settings_requested.connect(self._open_settings)
+        page.compare_requested.connect(lambda: window.pages.show_page("compare"))
         page.examine_requested.connect(self._examine)
         page.stop_examining_requested.connect(application.examiner.stop)
         page.import_requested.connect(self.choose_file)
@@ -48,6 +54,8 @@ class ModelJoin(QObject):
         models.progress.connect(self._take_progress)
         models.fetched.connect(self._take_fetched)
         models.failed.connect(self._take_failure)
+        models.removed.connect(self._take_removed)
+        window.pages.shown.connect(self._take_page)
         application.examiner.changed.connect(self._take_verdict)
         bridge.model_state_changed.connect(self._take_model)
         bridge.engine_state_changed.connect(self._take_engine)
@@ -92,6 +100,52 @@ class ModelJoin(QObject):
             self._problems.pop(name, None)
             self._app.use_model(model)
 
+    def _open_settings(self, name: str) -> None:
+        model = self._app.models.state.get(name)
+        if model is not None:
+            self._settings.open(model, self._title_of(name))
+
+    def _ask_remove(self, name: str) -> None:
+        """Ask before a model is removed that would have to be downloaded again."""
+        model = self._app.models.state.get(name)
+        if model is None or model.is_reference:
+            self._app.models.remove(name)
+            return
+        box = QMessageBox(self._window)
+        box.setWindowTitle(self.tr("Remove model"))
+        size = gigabytes(model.record.size_bytes)
+        box.setText(self.tr("Remove {0}, {1}?").format(label(self._title_of(name), 60), size))
+        known = any(entry.name == name for entry in self._app.models.catalogue)
+        again = self.tr("It can be downloaded again.") if known else self.tr("This copy is deleted for good.")
+        box.setInformativeText(self.tr("Chats that it answered stay as they are. {0}").format(again))
+        remove = box.addButton(plain_button_text(self.tr("Remove")), QMessageBox.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+        for made in box.buttons():
+            made.setObjectName("plain_button")
+        box.buttonClicked.connect(
+            lambda pressed: self._app.models.remove(name) if pressed is remove else None
+        )
+        box.open()
+
+    def _take_removed(self, name: str, freed_bytes: int) -> None:
+        """Say what a removal freed; the settings of that model go with it."""
+        title, model = self._title_of(name), self._app.models.state.get(name)
+        if model is not None and model.is_reference:
+            words = self.tr("{0} is off the list. Its file stays at {1}.").format(title, model.path)
+        else:
+            words = self.tr("{0} was removed; {1} on disk are free again.").format(
+                title, gigabytes(freed_bytes)
+            )
+        self._window.models.show_notice(words)
+        self._app.settings.set_model_options(name, {})
+
+    def _take_page(self, name: str) -> None:
+        """Look again how much memory is free when the models are looked at."""
+        if name == "models" and self._is_known:
+            self._app.models.refresh()
+        elif name != "models":
+            self._window.models.show_notice("")
+
     def _examine(self, name: str) -> None:
         model = self._app.models.state.get(name)
         if model is not None:
@@ -126,7 +180,10 @@ class ModelJoin(QObject):
         self._window.models.card(name).check.open_findings()
 
     def _title(self, state: ModelState) -> str:
-        return next((card.title for card in self._cards() if card.name == state.name), state.name)
+        return self._title_of(state.name)
+
+    def _title_of(self, name: str) -> str:
+        return next((card.title for card in self._cards() if card.name == name), name)
 
     def _leave_page(self) -> None:
         if self._has_chat_model():
@@ -137,7 +194,7 @@ class ModelJoin(QObject):
     def _take_shelf(self, state: ShelfState) -> None:
         is_first, self._is_known = not self._is_known, True
         self._window.models.set_memory(
-            self.tr("{0} of memory are free for a model now.").format(gigabytes(state.free_bytes))
+            self.tr("{0} of memory are free for a model now.").format(gigabytes(self._free_bytes))
         )
         if not self._has_chat_model() and self._window.page is self._window.chat:
             self._window.show_welcome()
@@ -210,6 +267,12 @@ class ModelJoin(QObject):
         self._window.set_model(self._words(state, self._title(state)), self._tip(state))
         self._window.chat.composer.set_unavailable(self._reason(state))
 
+    @property
+    def _free_bytes(self) -> int:
+        """What is free for a chat model: also what the one takes that it would replace."""
+        facts = self._app.bridge.model_state(CHAT).facts
+        return self._app.models.state.free_bytes + (facts.weight_bytes if facts is not None else 0)
+
     def _cards(self) -> list[ModelCard]:
         shelf, catalogue = self._app.models.state, self._app.models.catalogue
         known = {entry.name: entry for entry in catalogue}
@@ -229,7 +292,7 @@ class ModelJoin(QObject):
             entry.licence_note,
             entry.size_bytes,
             entry.memory_bytes,
-            self._app.models.state.free_bytes,
+            self._free_bytes,
             "fetching" if is_fetching else "available",
             done=done,
             total=total,
@@ -239,7 +302,7 @@ class ModelJoin(QObject):
         )
 
     def _installed(self, model: InstalledModel, entry: CatalogueEntry | None) -> ModelCard:
-        record = model.record
+        record, options = model.record, self._app.settings.load_options(model.name)
         # What the catalogue says reads better than what a file says of itself; a user's own file keeps its words.
         said = entry if entry is not None and not model.is_reference else record
         card = ModelCard(
@@ -249,8 +312,10 @@ class ModelJoin(QObject):
             said.licence,
             entry.licence_note if entry else "",
             record.size_bytes,
-            record.memory_bytes,
-            self._app.models.state.free_bytes,
+            memory_need(
+                record, {"context_length": options.context_length, "kv_type": options.kv_dtype or ""}
+            ),
+            self._free_bytes,
             "missing" if model.is_missing else "here",
             problem=self._problems.get(model.name, ""),
             is_embedder=record.kind == "embedding",

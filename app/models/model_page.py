@@ -24,7 +24,7 @@ class ModelPage(QWidget):
 
     Signals: `get_requested(name)`, `cancel_requested(name)` of a download or an import, `load_requested(name)`,
     `unload_requested()`, `remove_requested(name)`, `examine_requested(name)` and
-    `stop_examining_requested()` of the doctor, `import_requested()`, `files_dropped(paths)`, `close_requested()`.
+    `stop_examining_requested()` of the doctor, `settings_requested(name)`, `compare_requested()`, `import_requested()`, `files_dropped(paths)`, `close_requested()`.
     """
 
     get_requested = Signal(str)
@@ -34,6 +34,8 @@ class ModelPage(QWidget):
     remove_requested = Signal(str)
     examine_requested = Signal(str)
     stop_examining_requested = Signal()
+    settings_requested = Signal(str)
+    compare_requested = Signal()
     import_requested = Signal()
     files_dropped = Signal(list)
     close_requested = Signal()
@@ -52,6 +54,8 @@ class ModelPage(QWidget):
         self._memory = PlainLabel(look="muted")
         self._problem = PlainLabel(look="error", is_selectable=True)
         self._problem.hide()
+        self._notice = PlainLabel(look="muted", is_selectable=True)
+        self._notice.hide()
         self._here_title = PlainLabel(self.tr("On this computer"), look="heading")
         self._more_title = PlainLabel(self.tr("Ready to download"), look="heading")
         self._network = PlainLabel(
@@ -65,6 +69,10 @@ class ModelPage(QWidget):
             self.tr("A .gguf file or a folder of safetensors that you already have")
         )
         self.import_button.clicked.connect(self.import_requested)
+        self.compare_button = button(self.tr("Ask two models…"))
+        self.compare_button.setToolTip(self.tr("The same question to two models, their answers side by side"))
+        self.compare_button.clicked.connect(self.compare_requested)
+        self.compare_button.hide()
         self._here, self._more = QVBoxLayout(), QVBoxLayout()
         self._none_here = PlainLabel(
             self.tr("No model yet. The starter model below is the quickest way in."), look="muted"
@@ -74,10 +82,12 @@ class ModelPage(QWidget):
         self._column.setObjectName("page")
         head = QHBoxLayout()
         head.addWidget(self._title, 1)
+        head.addWidget(self.compare_button, 0, Qt.AlignmentFlag.AlignVCenter)
         head.addWidget(self.import_button, 0, Qt.AlignmentFlag.AlignVCenter)
         self._layout = QVBoxLayout(self._column)
         self._layout.addLayout(head)
         self._layout.addWidget(self._memory)
+        self._layout.addWidget(self._notice)
         self._layout.addWidget(self._problem)
         self._layout.addWidget(self._here_title)
         self._layout.addLayout(self._here)
@@ -129,6 +139,8 @@ class ModelPage(QWidget):
                 place = row + (1 if group else 0)
                 if position.indexOf(widget) != place:
                     position.insertWidget(place, widget)
+        chat = [card for card in cards if card.is_here and not card.is_embedder and card.state != "missing"]
+        self.compare_button.setVisible(len(chat) > 1)
         self._none_here.setVisible(not any(card.is_here for card in cards))
         self._more_title.setVisible(any(not card.is_here for card in cards))
         self._network.setVisible(self._more_title.isVisibleTo(self._column))
@@ -143,6 +155,11 @@ class ModelPage(QWidget):
         self._problem.setText(sentence)
         self._problem.setVisible(bool(sentence))
 
+    def show_notice(self, sentence: str) -> None:
+        """Say what was done, for instance what a removal freed; "" takes it away."""
+        self._notice.setText(sentence)
+        self._notice.setVisible(bool(sentence))
+
     def card(self, name: str) -> ModelCardView:
         """The widget of a model. Raises: KeyError if there is none."""
         self._show_cards()
@@ -156,11 +173,13 @@ class ModelPage(QWidget):
         card.unload_requested.connect(self.unload_requested)
         card.remove_requested.connect(self.remove_requested)
         card.examine_requested.connect(self.examine_requested)
+        card.settings_requested.connect(self.settings_requested)
         card.check.stop_requested.connect(self.stop_examining_requested)
         self._cards[name] = card
         return card
 
     def _chain_tabs(self, cards: list[ModelCard]) -> None:
+        QWidget.setTabOrder(self.compare_button, self.import_button)
         before: QWidget = self.import_button
         for card in sorted(cards, key=lambda card: not card.is_here):
             for control in self._cards[card.name].controls():

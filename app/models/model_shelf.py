@@ -44,12 +44,14 @@ class ModelShelf(QObject):
         changed(ShelfState): the models are known, or others than before.
         progress(str, int, int): name, bytes done, bytes in all (0: not known) of a download or a copy.
         fetched(InstalledModel): a download or an import is complete.
+        removed(str, int): name, and the bytes that this freed.
         failed(str, str): name, and the sentence why a download, an import or a removal did not work.
     """
 
     changed = Signal(object)
     progress = Signal(str, object, object)  # whole numbers beyond 32 bits
     fetched = Signal(object)
+    removed = Signal(str, object)
     failed = Signal(str, str)
 
     def __init__(
@@ -107,9 +109,13 @@ class ModelShelf(QObject):
         self._tasks.work(
             "models",
             lambda _task: ModelLibrary(self._folder, self.catalogue).remove(name),
-            lambda _freed: self.refresh(),
+            lambda freed: self._take_removed(name, freed),
             partial(self._fail, name),
         )
+
+    def _take_removed(self, name: str, freed_bytes: int) -> None:
+        self.removed.emit(name, freed_bytes)
+        self.refresh()
 
     def _look(self) -> ShelfState:
         library = ModelLibrary(self._folder, self.catalogue)

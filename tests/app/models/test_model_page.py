@@ -49,7 +49,10 @@ def test_a_card_says_size_need_licence_and_fit_with_the_numbers(page: ModelPage)
     card = page.card("big")
 
     assert card.title.text() == "Big"
-    assert card.facts.text() == "4.0 GB download  ·  needs 8.5 GB of memory  ·  X\nAsks for attribution."
+    assert (
+        card.facts.text()
+        == "4.0 GB download  ·  needs 8.5 GB of memory; 9.0 GB are free  ·  X\nAsks for attribution."
+    )
     assert (card.fit.text(), card.fit.toolTip()) == ("May be slow", "Needs 8.5 GB of memory; 9.0 GB are free")
     assert page.card("starter").title.text() == "Starter <b>1</b> & co"
 
