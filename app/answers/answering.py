@@ -12,17 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from inglenook.app.answers import citations
 from inglenook.app.answers.cached_text import CachedText
+from inglenook.app.answers.evidence_search import EvidenceSearch
 from inglenook.app.answers.open_turn import OpenTurn, ReplyOptions, figures_of
 from inglenook.app.answers.prompts import Room, build_prompt, dropped_notice
-from inglenook.app.answers.retrieval import Evidence, gather
+from inglenook.app.answers.retrieval import Evidence
 from inglenook.app.answers.sentence_checks import SentenceChecks
 from inglenook.app.answers.token_estimate import TokenEstimate
+from inglenook.app.answers.turn_ending import TurnEnding
 from inglenook.app.answers.turns import (
     Answer,
     Ending,
@@ -30,24 +29,18 @@ from inglenook.app.answers.turns import (
     Turn,
     begin_again,
     begin_turn,
-    end_turn,
     open_conversation,
 )
 from inglenook.app.bridge import CHAT, EngineBridge, ModelState
 from inglenook.app.documents.embedder import Embedder
 from inglenook.app.tasks import Tasks
 from inglenook.engine.request import Failed, Finished, Request
-from inglenook.storage.database import Database
-from inglenook.storage.errors import NotFoundError
-from inglenook.storage.records import NewSource
-from inglenook.storage.search import Search
 
 __all__ = ["Answer", "Answering", "OpenedConversation", "ReplyOptions", "Turn", "open_conversation"]
 
 SAVE_INTERVAL_MS = 400
 MAX_ATTEMPTS = 5
 
-_QUESTION_VECTOR_S = 3.0
 _STOP_PATIENCE_MS = 2000
 
 
@@ -87,12 +80,12 @@ class Answering(QObject):
         super().__init__(parent)
         self._bridge = bridge
         self._tasks = tasks
-        self._embedder = embedder
         self.cached_text = CachedText(bridge)
         self._options = options
         self._turns: dict[int, OpenTurn] = {}
         self._estimates: dict[str, TokenEstimate] = {}
-        self._search: Search | None = None
+        self._evidence = EvidenceSearch(tasks, embedder)
+        self._ending = TurnEnding(tasks)
         self._save_timer = QTimer(self)
         self._save_timer.setInterval(SAVE_INTERVAL_MS)
         self._save_timer.timeout.connect(self._save)
@@ -199,51 +192,28 @@ class Answering(QObject):
                 if count == 1
                 else self.tr("Searching {0} documents").format(count),
             )
-            self._embedder.embed(
-                [turn.saved.question.text],
-                lambda vectors: self._gather(turn, vectors),
-                purpose="query",
-                timeout_s=_QUESTION_VECTOR_S,
+            self._evidence.find(
+                turn,
+                lambda: self._whole_bytes(turn),
+                lambda evidence: self._take_evidence(turn, evidence),
+                lambda error: self._end(turn, turn.ending("error", str(error))),
             )
         else:
             self._submit(turn)
 
-    def _gather(self, turn: OpenTurn, vectors: NDArray[np.float32] | None) -> None:
-        if turn.is_stopping or turn.is_ending:
-            return
+    def _whole_bytes(self, turn: OpenTurn) -> int:
         state = self._bridge.model_state(CHAT)
-        room = self._room(turn, state)
-        whole_bytes = round(room.whole_tokens * self._estimate(state).bytes_per_token)
-        previous = [message.text for message in turn.saved.history if message.role == "user"]
-        question, document_ids, embedder = turn.saved.question.text, turn.document_ids, self._embedder.name
+        return round(self._room(turn, state).whole_tokens * self._estimate(state).bytes_per_token)
 
-        def work(db: Database) -> Evidence:
-            # Kept for the reader's thread, since it holds vectors in memory.
-            if self._search is None:
-                self._search = Search(db)
-            return gather(
-                db,
-                self._search,
-                question,
-                document_ids,
-                whole_bytes=whole_bytes,
-                previous_question=previous[-1] if previous else "",
-                vector=None if vectors is None else vectors[0],
-                embedder=embedder,
-                may_refuse=turn.may_refuse,
-            )
-
-        def found(evidence: Evidence) -> None:
-            turn.evidence = evidence
-            turn.notices += evidence.notices
-            if evidence.candidates and not evidence.is_refusal:
-                turn.checks = SentenceChecks(evidence.candidates, turn.saved.question.text)
-            if evidence.answer:
-                self._say(turn, evidence.answer)
-            else:
-                self._submit(turn)
-
-        self._tasks.read(work, found, lambda error: self._end(turn, turn.ending("error", str(error))))
+    def _take_evidence(self, turn: OpenTurn, evidence: Evidence) -> None:
+        turn.evidence = evidence
+        turn.notices += evidence.notices
+        if evidence.candidates and not evidence.is_refusal:
+            turn.checks = SentenceChecks(evidence.candidates, turn.saved.question.text)
+        if evidence.answer:
+            self._say(turn, evidence.answer)
+        else:
+            self._submit(turn)
 
     def _say(self, turn: OpenTurn, text: str) -> None:
         """Answer without the model: what was counted, or that nothing was found to answer from."""
@@ -366,35 +336,9 @@ class Answering(QObject):
             turn.notices += turn.prompt.notices
         for check in turn.checks.finish() if turn.checks is not None else ():
             self.sentence_checked.emit(turn.reply_id, check)
-        candidates = turn.evidence.candidates
-        if turn.evidence.is_refusal or not candidates or not ending.text.strip():
-            nearest = [citations.as_source(hit) for hit in candidates if turn.evidence.is_refusal]
-            self._write_ending(turn, ending, turn.settle_sources(nearest))
-            return
-        # Overlap with many passages takes long enough to be felt in the window.
-        self._tasks.work(
-            "citations",
-            lambda _task: citations.attach(ending.text, candidates, turn.saved.question.text),
-            lambda sources: self._write_ending(turn, ending, turn.settle_sources(sources)),
-            lambda _error: self._write_ending(turn, ending, []),
-        )
+        self._ending.end(turn, ending, lambda answer: self._take_ended(turn, answer))
 
-    def _write_ending(self, turn: OpenTurn, ending: Ending, sources: Sequence[NewSource]) -> None:
-        def ended(answer: Answer) -> None:
-            del self._turns[turn.reply_id]
-            self.reply_ended.emit(replace(answer, notices=tuple(dict.fromkeys(turn.notices))))
-
-        def failed(error: Exception) -> None:
-            del self._turns[turn.reply_id]
-            if not isinstance(error, NotFoundError):
-                reply = replace(
-                    turn.saved.reply,
-                    text=ending.text,
-                    status="failed",
-                    finish_reason="error",
-                    error=str(error),
-                )
-                self.reply_ended.emit(Answer(reply, (), tuple(turn.notices)))
-
-        turn.is_ended = True
-        self._tasks.write(lambda db: end_turn(db, turn.reply_id, ending, sources), ended, failed)
+    def _take_ended(self, turn: OpenTurn, answer: Answer | None) -> None:
+        del self._turns[turn.reply_id]
+        if answer is not None:
+            self.reply_ended.emit(answer)
