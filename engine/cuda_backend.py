@@ -1,7 +1,7 @@
 """The CUDA back end: Triton kernels over weights packed at their own width, decode steps as graphs.
 
-Weights go to the card as the file has them and are packed there. Kernels are compiled while loading, on steps that
-do nothing, and kept in Triton's own cache folder. F32, F16 and BF16 matrices become the compute dtype.
+Weights go to the card as the file has them and are packed there. Kernels are compiled after loading, on steps that do
+nothing (`cuda_model.py`), and kept in the user's cache folder. F32, F16 and BF16 matrices become the compute dtype.
 
 A row's logits depend on how many rows a step has, within rounding: products with few, some and many rows sum in
 different orders. `is_deterministic` takes one order for all, and then they do not.
@@ -11,21 +11,23 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
 from inglenook.engine.backend import Progress, WeightSource
-from inglenook.engine.batch import Batch
-from inglenook.engine.cuda_graphs import DECODE_SIZES, DecodeGraphs
-from inglenook.engine.device_decoder import DeviceDecoder, Ranks, StepBuffers, StepInputs
-from inglenook.engine.device_operations import DeviceOperations, PlainOperations, Rows
+from inglenook.engine.cuda_model import CudaModel
+from inglenook.engine.device_decoder import DeviceDecoder, Ranks, StepBuffers
+from inglenook.engine.device_operations import DeviceOperations, PlainOperations
 from inglenook.engine.device_weights import load_weights
 from inglenook.engine.draw import Drawer
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
-from inglenook.engine.kv_cache import BLOCK_SIZE, KVDtype, KVGroup, KVTensors, kv_groups
+from inglenook.engine.kv_cache import KVDtype, KVGroup, kv_groups
 from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.plain_drawer import PlainDrawer
+from inglenook.engine.private_files import make_folder
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +65,23 @@ def cuda_status() -> tuple[bool, str]:
         have, want = (".".join(map(str, c)) for c in (capability, _OLDEST))
         return False, f"the {name} has compute capability {have}, and at least {want} is needed"
     return True, f"a {name} is here, with {torch.cuda.mem_get_info()[1] / 1e9:.0f} GB"
+
+
+def keep_compiled_kernels() -> None:
+    """Have Triton keep what it compiles in $XDG_CACHE_HOME/inglenook/triton, open to the user alone.
+
+    $TRITON_CACHE_DIR names another folder. One that cannot be made leaves it to Triton.
+    """
+    if "TRITON_CACHE_DIR" in os.environ:
+        return
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "inglenook" / "triton"
+    try:
+        make_folder(folder)
+    except OSError as error:
+        logger.warning("compiled kernels are not kept where they should be: %s", error.strerror)
+        return
+    os.environ["TRITON_CACHE_DIR"] = str(folder)
 
 
 def check_float8(capability: tuple[int, int]) -> None:
@@ -176,7 +195,7 @@ class CudaBackend:
         return tokens
 
     def load(self, spec: ModelSpec, source: WeightSource, progress: Progress) -> CudaModel:
-        """Bring the weights to the card and compile the kernels; see `Backend`."""
+        """Bring the weights to the card; see `Backend`. `CudaModel.prepare` comes next."""
         why = refusal(spec)
         if why is not None:
             raise UnsupportedModelError(f"The CUDA back end does not run this model: {why}.")
@@ -192,7 +211,7 @@ class CudaBackend:
         )
         decoder = DeviceDecoder(spec, weights, self._make_operations(spec), self._ranks)
         is_card = device.type == "cuda"
-        model = CudaModel(
+        return CudaModel(
             decoder,
             self.kv_groups(spec),
             StepBuffers(spec, self.step_tokens(spec) if is_card else 64, self._dtype, device),
@@ -201,10 +220,6 @@ class CudaBackend:
             takes_hidden=self._takes_hidden,
             drawer=self._drawer(device),
         )
-        if is_card:
-            total = source.size_bytes
-            model.warm_up(lambda: progress(total, total))
-        return model
 
     def _drawer(self, device: torch.device) -> Drawer:
         if device.type != "cuda":
@@ -215,152 +230,10 @@ class CudaBackend:
 
     def _kernels(self, spec: ModelSpec) -> DeviceOperations:
         # Triton is imported when a card is used, and never before
+        keep_compiled_kernels()
         from inglenook.engine.triton_operations import TritonOperations
 
         num_sms = torch.cuda.get_device_properties(0).multi_processor_count
         return TritonOperations(
             spec, torch.device(self.device), num_sms, is_deterministic=self.rows_are_exact
         )
-
-
-class CudaModel:
-    """A model on the card: weights, KV tensors, buffers, graphs, and what draws tokens from logits there."""
-
-    def __init__(
-        self,
-        decoder: DeviceDecoder,
-        groups: tuple[KVGroup, ...],
-        buffers: StepBuffers,
-        weight_bytes: int,
-        *,
-        uses_graphs: bool,
-        takes_hidden: bool = False,
-        drawer: Drawer | None = None,
-    ) -> None:
-        self.drawer = drawer or PlainDrawer()
-        self.spec = decoder.spec
-        self.kv: tuple[KVTensors, ...] = ()
-        self.weight_bytes = weight_bytes
-        self._decoder: DeviceDecoder | None = decoder
-        self._groups = groups
-        self._buffers = buffers
-        self._uses_graphs = uses_graphs
-        self._takes_hidden = takes_hidden
-        self._graphs: DecodeGraphs | None = None
-
-    @property
-    def device(self) -> torch.device:
-        """Where it runs."""
-        return self._buffers.x.device
-
-    def allocate_kv(self, num_blocks: tuple[int, ...]) -> None:
-        """Allocate KV tensors, in place of any earlier ones, and capture the decode steps over them."""
-        assert self._decoder is not None, "the model is closed"
-        self._graphs, self.kv = None, ()
-        self.kv = tuple(
-            _allocate(group, count, self.device)
-            for group, count in zip(self._groups, num_blocks, strict=True)
-        )
-        if self._uses_graphs:
-            is_card = self.device.type == "cuda"
-            self._graphs = DecodeGraphs(
-                self._decoder, self.kv, self._buffers, captures=is_card, takes_hidden=self._takes_hidden
-            )
-
-    def warm_up(self, report: Callable[[], None]) -> None:
-        """Run steps of every kind that store nothing, so that their kernels are compiled; `report` may raise."""
-        uses_graphs, self._uses_graphs = self._uses_graphs, False
-        self.allocate_kv((1,) * len(self._groups))
-        for count in (*DECODE_SIZES, 128, self._buffers.capacity):
-            logger.info("compiling kernels for steps of %d rows", count)
-            self._warm(count, is_decode=count <= DECODE_SIZES[-1])
-            report()
-        self._warm(16, is_decode=False)
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
-        self.kv, self._uses_graphs = (), uses_graphs
-        report()
-
-    def _warm(self, rows: int, *, is_decode: bool) -> None:
-        hidden = torch.zeros(rows, self.spec.hidden_size) if self._takes_hidden else None
-        self.forward(_empty_batch(rows, len(self.kv), is_decode=is_decode), hidden)
-
-    def forward(self, batch: Batch, hidden: torch.Tensor | None = None) -> torch.Tensor:
-        """Run one step; see `BackendModel`. The logits are on the device.
-
-        hidden: float32 [T, hidden_size] on the CPU, what layers elsewhere made of the step, for a model that takes it.
-        """
-        assert self._decoder is not None, "the model is closed"
-        rows, sequences = len(batch.token_ids), len(batch.context_lengths)
-        if rows == sequences and self._graphs is not None:
-            logits = self._graphs.run(batch, hidden)
-            if logits is not None:
-                return logits
-        if rows > self._buffers.capacity:
-            self._buffers = StepBuffers(self.spec, rows, self._buffers.q.dtype, self.device)
-        logits = torch.empty(
-            (len(batch.logits_rows), self.spec.vocab_size), dtype=torch.float32, device=self.device
-        )
-        self._decoder.step(self._inputs(batch, hidden), self.kv, self._buffers, logits)
-        return logits
-
-    def _inputs(self, batch: Batch, hidden: torch.Tensor | None) -> StepInputs:
-        """A step that no graph runs: leading sequences of one row decode, the others are prompts."""
-        counts = batch.query_starts[1:] - batch.query_starts[:-1]
-        is_longer = torch.nonzero(counts != 1)
-        num_decodes = int(is_longer[0]) if len(is_longer) else len(counts)
-
-        def move(x: torch.Tensor) -> torch.Tensor:
-            return x.to(self.device, non_blocking=True)
-
-        starts, lengths = move(batch.query_starts), move(batch.context_lengths)
-        tables = [move(group.block_tables) for group in batch.groups]
-        decodes = [Rows(num_decodes, t[:num_decodes], starts, lengths[:num_decodes]) for t in tables]
-        rest = len(counts) - num_decodes
-        prefills = [Rows(rest, t[num_decodes:], starts[num_decodes:], lengths[num_decodes:]) for t in tables]
-        return StepInputs(
-            move(batch.token_ids),
-            move(batch.positions),
-            tuple(move(group.slots) for group in batch.groups),
-            tuple(decodes) if num_decodes else (),
-            tuple(prefills) if rest else (),
-            move(batch.logits_rows),
-            None if hidden is None else move(hidden),
-        )
-
-    def close(self) -> None:
-        """Drop graphs, weights and KV tensors."""
-        self._graphs, self._decoder, self.kv = None, None, ()
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-
-
-def _allocate(group: KVGroup, num_blocks: int, device: torch.device) -> KVTensors:
-    shape = (len(group.layers), num_blocks, group.num_kv_heads, BLOCK_SIZE, group.head_size)
-    dtype = getattr(torch, group.dtype)
-    scales: list[torch.Tensor | None] = [None, None]
-    if group.dtype == "int8":
-        scales = [torch.zeros(shape[:-1], dtype=torch.float32, device=device) for _ in range(2)]
-    k, v = (torch.zeros(shape, dtype=dtype, device=device) for _ in range(2))
-    return KVTensors(group, k, v, scales[0], scales[1])
-
-
-def _empty_batch(rows: int, groups: int, *, is_decode: bool) -> Batch:
-    """A step that stores nothing and sees one block of zeros."""
-    from inglenook.engine.batch import GroupTables
-
-    sequences = rows if is_decode else 1
-    count = rows // sequences
-    positions = torch.arange(rows) % BLOCK_SIZE if not is_decode else torch.zeros(rows, dtype=torch.int64)
-    blocks = -(-count // BLOCK_SIZE)
-    tables = GroupTables(
-        torch.zeros((sequences, blocks), dtype=torch.int32), torch.full((rows,), -1, dtype=torch.int64)
-    )
-    return Batch(
-        torch.zeros(rows, dtype=torch.int64),
-        positions,
-        torch.arange(0, rows + 1, count, dtype=torch.int32),
-        torch.full((sequences,), count, dtype=torch.int32),
-        torch.arange(rows) if is_decode else torch.tensor([rows - 1]),
-        (tables,) * groups,
-    )

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from inglenook.engine.adapter_shelf import AdapterShelf
-from inglenook.engine.backend import Backend
+from inglenook.engine.backend import Backend, BackendModel
 from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.cpu import default_num_threads
 from inglenook.engine.kv_blocks import KVBlocks
@@ -134,11 +134,19 @@ def load_model(
         spec = dataclasses.replace(file.spec, context_length=context)
         groups = backend.kv_groups(spec)
         tokenizer = Tokenizer.from_model_file(file, chat_template=options.chat_template)
+        model: BackendModel | None = None
         try:
             model = backend.load(spec, file, report)
+            prepare = getattr(model, "prepare", None)
+            if prepare is not None and backend.device == "cuda":
+                prepare(
+                    lambda done, total: progress(LoadProgress("Compiling kernels for this card", done, total))
+                )
             model.allocate_kv((num_blocks,) * len(groups))
         except BaseException:
             tokenizer.close()
+            if model is not None:
+                model.close()
             raise
     facts = Loaded(
         slot=slot,

@@ -13,7 +13,8 @@ import torch
 
 from inglenook.engine.backend import Progress, WeightSource
 from inglenook.engine.batch import Batch
-from inglenook.engine.cuda_backend import NAME, CudaBackend, CudaModel
+from inglenook.engine.cuda_backend import NAME, CudaBackend
+from inglenook.engine.cuda_model import CudaModel
 from inglenook.engine.draw import Drawer
 from inglenook.engine.errors import UnsupportedModelError
 from inglenook.engine.kv_cache import KVGroup, KVTensors
@@ -118,6 +119,10 @@ class OffloadModel:
     def drawer(self) -> Drawer:
         """What draws tokens where the logits end."""
         return self._card.drawer
+
+    def prepare(self, progress: Progress) -> None:
+        """Compile the kernels; see `CudaModel.prepare`."""
+        self._card.prepare(progress)
 
     def allocate_kv(self, num_blocks: tuple[int, ...]) -> None:
         """Allocate KV tensors of both parts, in place of any earlier ones."""

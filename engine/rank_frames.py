@@ -17,7 +17,7 @@ import torch
 
 from inglenook.engine.batch import Batch, GroupTables
 
-Kind = Literal["load", "allocate", "step", "copy", "blank"]
+Kind = Literal["load", "prepare", "allocate", "step", "copy", "blank"]
 _LENGTHS = struct.Struct(">II")
 _Arrays = tuple[npt.NDArray[np.int64], ...]
 

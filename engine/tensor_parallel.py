@@ -15,7 +15,8 @@ import torch
 
 from inglenook.engine.backend import Progress, WeightSource
 from inglenook.engine.cards import Cards
-from inglenook.engine.cuda_backend import NAME, CudaBackend, CudaModel
+from inglenook.engine.cuda_backend import NAME, CudaBackend
+from inglenook.engine.cuda_model import CudaModel
 from inglenook.engine.device_decoder import Ranks
 from inglenook.engine.draw import Drawer
 from inglenook.engine.errors import UnsupportedModelError
@@ -150,6 +151,14 @@ class TensorParallelModel:
     def drawer(self) -> Drawer:
         """What draws tokens where the logits end."""
         return self._model.drawer
+
+    def prepare(self, progress: Progress) -> None:
+        """Compile the kernels; see `CudaModel.prepare`."""
+        self.cards.tell(RankMessage("prepare"))
+        try:
+            self._model.prepare(progress)
+        except RuntimeError as error:
+            raise self.cards.lost(error) from error
 
     def allocate_kv(self, num_blocks: tuple[int, ...]) -> None:
         """Allocate KV tensors on every card, and capture the decode steps over them."""

@@ -68,7 +68,9 @@ def _serve(messages: queue.SimpleQueue[RankMessage]) -> None:
     _say({"state": "ready", "weight_bytes": model.weight_bytes})
     while True:
         message = messages.get()
-        if message.kind == "allocate":
+        if message.kind == "prepare":
+            model.prepare(lambda done, total: None)
+        elif message.kind == "allocate":
             model.allocate_kv(tuple(message.arrays[0].tolist()))
         elif message.kind == "step":
             model.forward(batch_of(message))

@@ -1,5 +1,7 @@
 """The CUDA back end's control flow on computers without a card: its operations are plain PyTorch here."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,8 @@ from random_models import RandomModel, Steps, small_spec
 
 from inglenook.engine.backend_choice import backend_statuses, choose_backend
 from inglenook.engine.batch import Batch
-from inglenook.engine.cuda_backend import CudaBackend, CudaModel, check_float8, cuda_status
+from inglenook.engine.cuda_backend import CudaBackend, check_float8, cuda_status, keep_compiled_kernels
+from inglenook.engine.cuda_model import CudaModel
 from inglenook.engine.device_operations import PlainOperations
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.models.spec import ExpertsSpec, ModelSpec, RopeSpec
@@ -185,20 +188,38 @@ def test_a_cache_of_8_bits_costs_little_where_keys_have_large_biases(kv_dtype: s
     assert difference < most
 
 
-def test_warming_up_leaves_no_cache_and_can_be_cancelled() -> None:
-    model, _ = both(small_spec(num_layers=1))
+def test_preparing_reports_steps_leaves_no_cache_and_can_be_given_up() -> None:
+    spec = small_spec(num_layers=1)
+    model, reference = both(spec)
     reports = []
 
-    model.warm_up(lambda: reports.append(1))
+    model.prepare(lambda done, total: reports.append((done, total)))
 
     assert model.kv == ()
-    assert len(reports) > 5
+    assert reports == [(step, reports[-1][1]) for step in range(len(reports))]
+    assert reports[-1][0] == reports[-1][1]
 
-    def cancel() -> None:
+    def cancel(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        model.warm_up(cancel)
+        model.prepare(cancel)
+    steps = start((model, reference), spec, 1)
+    assert_equal(model, reference, steps.batch({0: 7}))
+
+
+def test_compiled_kernels_are_kept_in_the_users_cache_unless_told_otherwise(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("TRITON_CACHE_DIR", "elsewhere")
+    keep_compiled_kernels()
+    assert os.environ["TRITON_CACHE_DIR"] == "elsewhere"
+    monkeypatch.delenv("TRITON_CACHE_DIR")
+
+    keep_compiled_kernels()
+
+    folder = tmp_path / "inglenook" / "triton"
+    assert os.environ["TRITON_CACHE_DIR"] == str(folder)
+    assert folder.stat().st_mode & 0o077 == 0
 
 
 def test_a_mixture_of_experts_is_refused_by_name() -> None:

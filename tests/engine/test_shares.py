@@ -8,7 +8,8 @@ import torch
 from random_models import RandomModel, Steps, small_spec
 
 from inglenook.engine.batch import Batch
-from inglenook.engine.cuda_backend import CudaBackend, CudaModel
+from inglenook.engine.cuda_backend import CudaBackend
+from inglenook.engine.cuda_model import CudaModel
 from inglenook.engine.errors import UnsupportedModelError
 from inglenook.engine.models.spec import ModelSpec, RopeSpec
 from inglenook.engine.shares import ShareSource, plan_shares, replication

@@ -9,7 +9,8 @@ from check_operations import Outcome
 from machine import Machine
 from random_models import RandomModel, Steps, small_spec
 
-from inglenook.engine.cuda_backend import CudaBackend, CudaModel
+from inglenook.engine.cuda_backend import CudaBackend
+from inglenook.engine.cuda_model import CudaModel
 from inglenook.engine.device_decoder import DeviceDecoder, StepBuffers
 from inglenook.engine.device_operations import PlainOperations
 from inglenook.engine.models.spec import ModelSpec, RopeSpec

@@ -7,7 +7,7 @@ from check_models import load
 from machine import Machine
 from random_models import Steps
 
-from inglenook.engine.cuda_backend import CudaModel
+from inglenook.engine.cuda_model import CudaModel
 from inglenook.engine.device_operations import DeviceLinear
 from inglenook.engine.models.spec import ModelSpec
 
