@@ -38,7 +38,12 @@ def make_prompt(request: Request, tokenizer: Tokenizer, context_length: int) -> 
 
     def encode(kept: Sequence[int]) -> EncodedPrompt:
         ids = {new: replies[old] for new, old in enumerate(kept) if old in replies}
-        return tokenizer.encode_chat([messages[index] for index in kept], ids)
+        return tokenizer.encode_chat(
+            [messages[index] for index in kept],
+            ids,
+            begun=request.reply_begin,
+            begun_token_ids=request.reply_begin_ids,
+        )
 
     if request.overflow == "refuse":
         encoded = encode(range(len(messages)))

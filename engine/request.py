@@ -110,7 +110,9 @@ class Request:
     conversation, say), so that it can be forgotten. `overflow` says what to do with a conversation that is too long
     (see `context_overflow.py`); messages whose indices are `pinned` are never left out. `reply_token_ids` maps the
     indices of earlier replies to the token ids that they were made of, so that the cache still fits them: text does
-    not always encode to the ids it came from. Ids that do not give exactly their message's text are not used. `adapter`
+    not always encode to the ids it came from. Ids that do not give exactly their message's text are not used.
+    `reply_begin` is how the reply to messages begins, made of `reply_begin_ids`: the model goes on from there, and only
+    what it adds is returned. `adapter`
     is the absolute path of a LoRA adapter (PEFT's folder) that this request is answered with; "" is none.
 
     Raises:
@@ -128,6 +130,8 @@ class Request:
     overflow: Literal["refuse", "drop_oldest"] = "refuse"
     pinned: tuple[int, ...] = ()
     reply_token_ids: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    reply_begin: str = ""
+    reply_begin_ids: tuple[int, ...] = ()
     adapter: str = ""
 
     def __post_init__(self) -> None:
@@ -144,6 +148,11 @@ class Request:
         for message in self.messages or ():
             _check_message(message)
         self._check_indices()
+        is_begun = isinstance(self.reply_begin, str) and (not self.reply_begin or self.messages is not None)
+        check("reply_begin", self.reply_begin, is_begun, "text, and only with messages")
+        begun = self.reply_begin_ids
+        are_ids = isinstance(begun, tuple | list) and all(is_whole(id_, 0, 2**31 - 1) for id_ in begun)
+        check("reply_begin_ids", begun, are_ids, "token ids >= 0")
 
     def _check_indices(self) -> None:
         """What names messages by their index must name one of them."""

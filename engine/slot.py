@@ -91,7 +91,9 @@ class Slot:
                 seed=seed,
                 max_tokens=max_tokens,
                 stop_token_ids=stop_ids,
-                detokenizer=model.tokenizer.detokenizer(token_ids, is_chat=request.messages is not None),
+                detokenizer=model.tokenizer.detokenizer(
+                    token_ids, is_chat=request.messages is not None and not request.reply_begin
+                ),
                 lookup=PromptLookup() if model.speculates else None,
             )
 

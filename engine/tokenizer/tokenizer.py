@@ -175,11 +175,15 @@ class Tokenizer:
         self,
         messages: Sequence[Mapping[str, str]],
         reply_token_ids: Mapping[int, Sequence[int]] | None = None,
+        *,
+        begun: str = "",
+        begun_token_ids: Sequence[int] = (),
     ) -> EncodedPrompt:
         """Render messages ("role", "content") with the model's chat template, up to the reply's start, and encode.
 
         `reply_token_ids` has, for messages that this model wrote, the ids they were made of; they are used where they
-        give exactly the message's text and the template leaves that text as it is.
+        give exactly the message's text and the template leaves that text as it is. `begun` is how the reply begins, to
+        be gone on with; its ids are used where they give exactly that text.
 
         Raises:
             TemplateError: there is no template, or it cannot be used; the message says what to do.
@@ -189,10 +193,12 @@ class Tokenizer:
             raise InvalidRequestError("messages must hold at least one message, got 0.")
         rendered = self._chat_template.render([dict(message) for message in messages])
         known = self._known_ids(rendered, messages, reply_token_ids or {})
-        token_ids = self._encode(rendered.text, rendered.shielded, known)
-        return EncodedPrompt(
-            self._with_bos(token_ids), rendered.text, (*rendered.notices, *self._left_out(rendered.text))
-        )
+        begun = well_formed(begun)
+        text, shielded = rendered.text + begun, rendered.shielded + shield(begun)
+        if begun and self._decoded(begun_token_ids) == begun:
+            known.append(_KnownIds(len(rendered.text), len(text), tuple(begun_token_ids)))
+        token_ids = self._encode(text, shielded, known)
+        return EncodedPrompt(self._with_bos(token_ids), text, (*rendered.notices, *self._left_out(text)))
 
     def close(self) -> None:
         """End the worker that renders templates. Closing twice is fine."""
@@ -249,11 +255,14 @@ class Tokenizer:
             content = messages[index]["content"]
             start = rendered.cores[index][0] - (len(content) - len(content.lstrip()))
             end = start + len(content)
-            detokenizer = self.detokenizer(is_chat=True)
-            decoded = "".join(map(detokenizer.feed, token_ids)) + detokenizer.flush()
-            if content and start >= 0 and rendered.text[start:end] == content == decoded:
+            if content and start >= 0 and rendered.text[start:end] == content == self._decoded(token_ids):
                 known.append(_KnownIds(start, end, tuple(token_ids)))
         return known
+
+    def _decoded(self, token_ids: Sequence[int]) -> str:
+        """The text of a reply made of these tokens."""
+        detokenizer = self.detokenizer(is_chat=True)
+        return "".join(map(detokenizer.feed, token_ids)) + detokenizer.flush()
 
     def _encode(self, text: str, shielded: str, known: Sequence[_KnownIds] = ()) -> list[int]:
         vocabulary = self._vocabulary
