@@ -23,6 +23,7 @@ from inglenook.storage.conversation_search import ConversationHit, SearchFilter,
 from inglenook.storage.conversation_shelf import TRASH_DAYS, ConversationShelf, Shelf
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
+from inglenook.storage.forget import forget_conversations
 from inglenook.storage.messages import Messages
 from inglenook.storage.records import Conversation
 
@@ -273,7 +274,7 @@ class ChatListJoin(QObject):
 
         def answered(pressed: object) -> None:
             if pressed is delete:
-                self._app.tasks.write(lambda db: ConversationShelf(db).empty_trash(only=ids), deleted)
+                self._app.tasks.write(lambda db: forget_conversations(db, ids), deleted)
 
         box.buttonClicked.connect(answered)
         box.open()

@@ -101,6 +101,7 @@ class _Greeting(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
+        self._known: dict[str, list[str]] = {}
         self.setObjectName("page")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._title = PlainLabel(self.tr("What would you like to know?"), look="title")
@@ -127,6 +128,10 @@ class _Greeting(QWidget):
         self.set_document_names([])
         self._restyle()
 
+    def set_examples_for(self, name: str, texts: list[str]) -> None:
+        """Offer these three questions while only the document of this name is ticked."""
+        self._known[name] = texts
+
     def set_document_names(self, names: list[str]) -> None:
         """Suit the examples to the documents that are ticked."""
         if names:
@@ -139,6 +144,7 @@ class _Greeting(QWidget):
                 self.tr("List the dates and numbers that matter most."),
                 self.tr("What is the reader asked to do?"),
             ]
+            texts = self._known.get(names[0], texts) if len(names) == 1 else texts
         else:
             self._lead.setText(
                 self.tr(

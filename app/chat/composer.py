@@ -42,7 +42,8 @@ class Composer(QWidget):
 
     Signals: `send_requested(text)`, after which the field is empty (`restore` puts a text back that could not be
     sent); `queue_requested(text)` instead while a reply is written; `stop_requested()`; `attach_requested()`;
-    `files_dropped(paths)`; `recall_requested()` when Up is pressed in the empty field.
+    `files_dropped(paths)`; `picture_pasted()`, which is not taken; `recall_requested()` when Up is pressed in the empty
+    field.
     """
 
     send_requested = Signal(str)
@@ -50,6 +51,7 @@ class Composer(QWidget):
     stop_requested = Signal()
     attach_requested = Signal()
     files_dropped = Signal(list)
+    picture_pasted = Signal()
     recall_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -96,6 +98,7 @@ class Composer(QWidget):
         self.edit.escape_pressed.connect(self._stop)
         self.edit.recall_pressed.connect(self.recall_requested)
         self.edit.files_pasted.connect(self.files_dropped)
+        self.edit.picture_pasted.connect(self.picture_pasted)
         self.edit.long_text_pasted.connect(self._hold)
         self.edit.focus_changed.connect(lambda has_focus: self._mark("focused", has_focus))
         self.attach_button.clicked.connect(self.attach_requested)
@@ -272,6 +275,7 @@ class _Edit(QPlainTextEdit):
     recall_pressed = Signal()
     files_pasted = Signal(list)
     long_text_pasted = Signal(str)
+    picture_pasted = Signal()
     focus_changed = Signal(bool)
 
     def __init__(self, parent: QWidget) -> None:
@@ -307,12 +311,14 @@ class _Edit(QPlainTextEdit):
             super().keyPressEvent(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        return source.hasText() or bool(_local_files(source))
+        return source.hasText() or source.hasImage() or bool(_local_files(source))
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         files = _local_files(source)
         if files:
             self.files_pasted.emit(files)
+        elif source.hasImage() and not source.text().strip():
+            self.picture_pasted.emit()
         elif _is_long(source.text()):
             self.long_text_pasted.emit(source.text())
         else:

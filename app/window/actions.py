@@ -54,6 +54,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("stop", "Chat", "Stop or close", ("Esc",)),
     ActionSpec("add_documents", "Documents", "Add documents…", ("Ctrl+O",)),
     ActionSpec("add_folder", "Documents", "Add a folder…", ("Ctrl+Shift+O",)),
+    ActionSpec("sample", "Documents", "Add the sample document"),
     ActionSpec("models", "View", "Models", ("Ctrl+L",), page="models"),
     ActionSpec("settings", "View", "Settings", ("Ctrl+,",), page="settings"),
     ActionSpec("compare", "View", "Ask two models", ("Ctrl+Shift+M",), page="compare"),

@@ -16,13 +16,14 @@ class WelcomePage(QWidget):
     """The page of the first run.
 
     Signals: `get_requested(name)` and `cancel_requested(name)` of the starter model; `other_requested()` for the model
-    page; `import_requested()` for a file of the user's own.
+    page; `import_requested()` for a file of the user's own; `privacy_requested()`.
     """
 
     get_requested = Signal(str)
     cancel_requested = Signal(str)
     other_requested = Signal()
     import_requested = Signal()
+    privacy_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -38,6 +39,8 @@ class WelcomePage(QWidget):
                 "Every answer from a document says which page it came from."
             )
         )
+        self._computer = PlainLabel(look="muted")
+        self._computer.hide()
         self._box = QFrame()
         self._box.setObjectName("card")
         self._heading = PlainLabel(self.tr("Begin with a small model"), look="heading")
@@ -61,6 +64,9 @@ class WelcomePage(QWidget):
         self._others = QHBoxLayout()
         self._others.addWidget(self.other_button)
         self._others.addWidget(self.import_button)
+        self.privacy_button = button(self.tr("What stays here"))
+        self.privacy_button.clicked.connect(self.privacy_requested)
+        self._others.addWidget(self.privacy_button)
         self._others.addStretch()
         self._lock = QLabel()
         self._privacy = PlainLabel(
@@ -79,6 +85,7 @@ class WelcomePage(QWidget):
         self._layout.addStretch(2)
         self._layout.addWidget(self._title)
         self._layout.addWidget(self._lead)
+        self._layout.addWidget(self._computer)
         self._layout.addWidget(self._box)
         self._layout.addLayout(self._others)
         self._layout.addLayout(self._private)
@@ -88,6 +95,11 @@ class WelcomePage(QWidget):
         outer.addWidget(centred(column, theme))
         theme.changed.connect(self._restyle)
         self._restyle()
+
+    def set_computer(self, words: str) -> None:
+        """Say what this computer is and what runs well on it."""
+        self._computer.setText(words)
+        self._computer.setVisible(bool(words))
 
     def set_starter(self, card: ModelCard, *, download_bytes: int) -> None:
         """Show the starter model, how much is downloaded with it in all, and how that is going."""

@@ -23,14 +23,17 @@ from inglenook.app.window.backup_join import BackupJoin
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
 from inglenook.app.window.palette_join import PaletteJoin
+from inglenook.app.window.privacy_join import PrivacyJoin
+from inglenook.app.window.sample_join import SampleJoin
+from inglenook.app.window.welcome_join import WelcomeJoin
 
 
 class WindowJoin(QObject):
     """All joins of a window: `chats`, `documents`, `models`, `settings`, `context`, `personas`, `palette`."""
 
-    def __init__(self, window: MainWindow, application: Application) -> None:
+    def __init__(self, window: MainWindow, application: Application, *, is_first_start: bool = False) -> None:
         super().__init__(window)
-        self._window = window
+        self._window, self._is_first_start = window, is_first_start
         self._appearance = AppearanceJoin(window, application.settings)
         self.documents = DocumentJoin(window, application)
         self.chats = ChatJoin(window, application, self.documents.ticked)
@@ -45,11 +48,17 @@ class WindowJoin(QObject):
         )
         self.backups = BackupJoin(window, application)
         self.backups.restored.connect(self.chats.refresh)
+        self.privacy = PrivacyJoin(window, application)
+        self.privacy.forgotten.connect(self.chats.new)
+        self.privacy.forgotten.connect(self.chats.refresh)
+        self.sample = SampleJoin(window, application)
+        self.welcome = WelcomeJoin(window)
         self.chats.source_requested.connect(self.documents.open_citation)
         self.chats.documents_chosen.connect(self.documents.set_ticked)
         self.documents.forgotten.connect(self.chats.reopen)
         window.files_dropped.connect(self._take_drop)
         window.chat.composer.files_dropped.connect(self._take_drop)
+        window.chat.composer.picture_pasted.connect(self._refuse_picture)
         window.action_triggered.connect(self._act)
         application.opened.connect(self._take_opened)
         application.refused.connect(self._take_refusal)
@@ -65,6 +74,8 @@ class WindowJoin(QObject):
             self._window.banner.show_line("opened", BannerLine(sentence))
         self._appearance.take_settings()
         self.chats.start()
+        if self._is_first_start:
+            self.sample.begin()
 
     def _take_refusal(self, error: Exception) -> None:
         line = BannerLine(str(error), "error", self.tr("Quit"), self._window.close, is_dismissable=False)
@@ -78,6 +89,13 @@ class WindowJoin(QObject):
             self.models.add(models)
         if others:
             self.documents.add(others)
+
+    def _refuse_picture(self) -> None:
+        words = self.tr(
+            "Models here read text, not pictures, so the picture was not pasted. If it shows a document, drop the "
+            "document itself; if it shows text, copy the text."
+        )
+        self._window.banner.show_line("notice", BannerLine(words))
 
     def _act(self, name: str) -> None:
         chats = self.chats

@@ -107,6 +107,7 @@ class _Session:
             contrast=contrasts.get(state.get("contrast", ""), "system"),
         )
         self._window = MainWindow(theme)
+        self._is_first_start = not state
         if state:
             self._window.restore_state(state)
         else:
@@ -157,7 +158,7 @@ class _Session:
         except AppError as error:
             self._tell(error)
             return
-        self._join = WindowJoin(self._window, self._application)
+        self._join = WindowJoin(self._window, self._application, is_first_start=self._is_first_start)
         self._application.start()
 
     def _tell_unexpected(
