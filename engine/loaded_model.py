@@ -16,6 +16,7 @@ import torch
 
 from inglenook.engine.adapter_shelf import AdapterShelf
 from inglenook.engine.backend import Backend, BackendModel
+from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.cpu import default_num_threads
 from inglenook.engine.kv_blocks import KVBlocks
 from inglenook.engine.memory import estimate_need, kv_bytes
