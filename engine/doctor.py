@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from inglenook.engine.cpu import default_num_threads, physical_cores
+from inglenook.engine.graphics import GraphicsFacts, graphics
 from inglenook.engine.memory import MemoryState, memory_state
 
 _PROBE_TIMEOUT_S = 60.0
@@ -64,6 +65,7 @@ class ComputerFacts:
     threads: int
     memory: MemoryState
     torch: TorchFacts
+    graphics: tuple[GraphicsFacts, ...] = ()
 
 
 def examine_computer() -> ComputerFacts:
@@ -77,6 +79,7 @@ def examine_computer() -> ComputerFacts:
         cores=physical_cores(),
         threads=default_num_threads(),
         memory=memory_state(),
+        graphics=graphics(),
         torch=examine_torch((sys.executable, "-P", "-m", "inglenook.engine.doctor")),
     )
 

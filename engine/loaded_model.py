@@ -159,7 +159,7 @@ def load_model(
         kv_bytes=num_blocks * sum(group.block_bytes for group in groups),
         need_bytes=estimate_need(model.weight_bytes, kv_bytes(groups, context), spec.vocab_size),
         load_s=time.perf_counter() - started,
-        notices=plan.notices,
+        notices=plan.notices + tuple(filter(None, [getattr(backend, "notice", "")])),
         reasoning=tokenizer.reasoning,
     )
     step_tokens = options.max_step_tokens or backend.step_tokens(spec)

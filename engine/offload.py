@@ -47,6 +47,9 @@ class OffloadBackend:
             )
         self.device = card.device
         self.reason = reason
+        self.notice = (
+            f"{card_layers} of {spec.num_layers} layers run on the card and the rest on the processor."
+        )
         self._card, self._host = card, host
         self._first = spec.num_layers - card_layers
         self._card_source_bytes = LayersSource(source, spec, self._first, spec.num_layers).size_bytes

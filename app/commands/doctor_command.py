@@ -91,6 +91,8 @@ def _lines(
     yield "threads", f"{facts.threads} of {facts.cores} physical cores"
     yield "memory", f"{format_bytes(memory.free_bytes)} free of {format_bytes(memory.total_bytes)}"
     yield "torch", f"{facts.torch.version} {facts.torch.error}".strip()
+    for card in facts.graphics:
+        yield "graphics", f"{card.name} {card.sentence}."
     for device in facts.torch.devices:
         yield "device", device
     chosen = next((b for b in facts.torch.backends if b.usable), None)
