@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from inglenook.kernels.compilation import Compilation
 
@@ -31,6 +32,11 @@ def compilations() -> list[Compilation]:
     for name in _MODULES:
         found += importlib.import_module(f"inglenook.kernels.{name}_triton").compilations()
     return found
+
+
+def kernels() -> list[Any]:
+    """All of our kernels, each once; `triton.JITFunction`."""
+    return list({id(c.kernel): c.kernel for c in compilations()}.values())
 
 
 def check(only: str, architectures: list[int], part: int, parts: int) -> list[str]:

@@ -73,7 +73,7 @@ def _few_rows_kernel(
     )
 
 
-@triton.jit(do_not_specialize=["rows"])  # it changes from step to step, and must compile nothing then
+@triton.jit(do_not_specialize=["rows", "split_units"])
 def _tiled_kernel(
     x, bias, out, low, high, scales, mins, supers, super_mins, rows, outputs, columns, units, out_stride,
     split_units,
@@ -113,7 +113,7 @@ def _tiled_kernel(
     tl.store(at_out, total.to(out.dtype.element_ty), mask=valid)
 
 
-@triton.jit(do_not_specialize=["rows"])  # it changes from step to step, and must compile nothing then
+@triton.jit(do_not_specialize=["rows", "splits"])
 def _sum_splits_kernel(
     parts, bias, out, rows, outputs, splits, out_stride, HAS_BIAS: tl.constexpr, N: tl.constexpr
 ):

@@ -126,11 +126,11 @@ def compilations() -> list[Compilation]:
     found = []
     for size, heads, kv_heads in [(64, 9, 3), (96, 32, 32), (128, 32, 8), (256, 8, 4)]:
         for cache in (BF16, I8, FP8):
-            # a norm in bfloat16, a range in int8: what models have
-            for has_more in (False,) if cache == FP8 else (False, True):
+            # a norm in bfloat16, a range in 8 bits: what models have
+            for has_more in (False, True):
                 scales = F32 if cache == I8 else None
                 norm = F32 if has_more and cache == BF16 else None
-                keys = F32 if has_more and cache == I8 else None
+                keys = F32 if has_more and cache != BF16 else None
                 name = "" if not has_more else ", norms" if norm else ", range"
                 found.append(
                     Compilation(

@@ -26,7 +26,7 @@ class Block:
             raise ModuleNotFoundError(f"{name} is not on that machine", name=name)
 
 sys.meta_path.insert(0, Block())
-import check_models, check_operations, machine, measure
+import check_host, check_models, check_operations, machine, measure, parts
 import inglenook.engine.backend_choice, inglenook.engine.triton_operations
 print("all there")
 """

@@ -1,17 +1,154 @@
-"""`tests/gpu/run.sh`: checks every GPU operation and whole models, measures them, and writes a table and JSON."""
+"""`tests/gpu/run.sh`: checks every GPU operation and whole models, measures them, and writes a table and JSON.
+
+The parts run in a process of their own, which is replaced when it dies, when CUDA fails in it (no later call would then
+work) or when a part takes too long: the parts that follow run all the same. Results are written as they come.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import platform
+import queue
 import secrets
+import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
-BUDGET_S = 450
+BUDGET_S = 465
+LONGEST_PART_S = 150
+# of parts that nothing else needs, in the order in which they matter; `parts.py` says what each does
+PARTS = (
+    "facts", "norms", "activations", "linear", "rotary", "attention", "sampling", "host", "promises", "8B Q4_0", "1B Q4_0",
+    "8B BF16", "1B BF16",
+)  # fmt: skip
+DRY_PARTS = (*PARTS[:9], "tiny Q4_0", "tiny BF16")
+
+
+class Results:
+    """What was found so far, kept in a file that is whole at every moment."""
+
+    def __init__(self, folder: Path | None, *, is_dry_run: bool, seed: int) -> None:
+        self._folder = folder
+        self._started = time.perf_counter()
+        self.facts: dict[str, object] = {
+            "date": time.strftime("%Y-%m-%d"), "is_dry_run": is_dry_run, "seed": seed, "speeds": [], "checks": [],
+            "skipped": [],
+        }  # fmt: skip
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._started
+
+    @property
+    def checks(self) -> list[dict[str, object]]:
+        return self.facts["checks"]  # type: ignore[return-value]  # made so above
+
+    @property
+    def failed(self) -> int:
+        return sum(not check["ok"] for check in self.checks)
+
+    def take(self, message: dict[str, object]) -> None:
+        """Keep and print one thing that a part said."""
+        kind = message.pop("kind")
+        if kind == "check":
+            self.checks.append(message)
+            mark = "ok  " if message["ok"] else "FAIL"
+            print(f"{mark} {message['text']}  [{self.seconds:.0f} s]", flush=True)
+        elif kind == "speed":
+            self.facts["speeds"].append(message)  # type: ignore[attr-defined]  # made so above
+        elif kind == "fact":
+            self.facts |= message
+            print(
+                ", ".join(f"{k} {v:.1f}" if isinstance(v, float) else f"{k} {v}" for k, v in message.items()),
+                flush=True,
+            )
+        self.save()
+
+    def fail(self, part: str, why: str) -> None:
+        self.take({"kind": "check", "ok": False, "part": part, "text": f"{part}: {why}"})
+
+    def save(self) -> None:
+        if self._folder is None:
+            return
+        self.facts["seconds"] = round(self.seconds, 1)
+        new = self._folder / "results.json.new"
+        new.write_text(json.dumps(self.facts, indent=1))
+        new.replace(self._folder / "results.json")
+
+    def close(self) -> None:
+        """Print the table and the summary."""
+        text = table(self.facts["speeds"])  # type: ignore[arg-type]  # made so above
+        summary = (
+            f"{len(self.checks) - self.failed} checks passed, {self.failed} failed in {self.seconds:.0f} s"
+        )
+        if self.facts["skipped"]:
+            summary += f"; no time for {', '.join(self.facts['skipped'])}"  # type: ignore[arg-type]
+        print(f"{text}\n{summary}")
+        self.save()
+        if self._folder is not None:
+            (self._folder / "table.txt").write_text(f"{self.facts.get('card', '')}\n{text}\n{summary}\n")
+
+
+class Worker:
+    """The process of the parts."""
+
+    def __init__(self, *, is_dry_run: bool, seed: int) -> None:
+        environment = os.environ | (
+            {"TRITON_INTERPRET": "1"} if is_dry_run else {}
+        )  # before Triton is imported
+        command = [
+            sys.executable,
+            str(Path(__file__).with_name("parts.py")),
+            "dry" if is_dry_run else "card",
+            str(seed),
+        ]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def run(self, part: str, results: Results, timeout_s: float) -> bool:
+        """Run one part; whether this process can run another."""
+        assert self._process.stdin is not None
+        try:
+            print(part, file=self._process.stdin, flush=True)
+        except OSError:
+            results.fail(part, f"the process was gone before, with status {self._process.wait()}")
+            return False
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.1, deadline - time.monotonic()))
+            except queue.Empty:
+                self.close()
+                results.fail(part, f"it took more than {timeout_s:.0f} s and was ended")
+                return False
+            if line is None:
+                results.fail(part, f"its process ended with status {self._process.wait()}")
+                return False
+            if not line.startswith("{"):
+                print(line, end="", flush=True)
+                continue
+            message = json.loads(line)
+            if message["kind"] == "end":
+                return bool(message["goes_on"])
+            results.take(message)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
 
 def main() -> int:
@@ -19,90 +156,30 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--seed", type=int, default=None, help="of the random inputs; a fresh one by default")
+    parser.add_argument("--only", default="", help="parts whose name holds this text")
     options = parser.parse_args()
-    if options.dry_run:
-        os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
-    started = time.perf_counter()
     seed = secrets.randbelow(1 << 30) if options.seed is None else options.seed
-
-    import torch
-    import triton
-    from check_models import check_model, check_promises, load, shapes
-    from check_operations import check_operations
-    from machine import find_machine
-    from measure import copy_gb_s, gemm_tflop_s, measure_deterministic, measure_model, measure_plain_torch
-
-    machine = find_machine(is_dry_run=options.dry_run)
-    print(f"{machine.name}; torch {torch.__version__}, triton {triton.__version__}, seed {seed}")
-    outcomes, speeds, failed, skipped = [], [], 0, []
-
-    def elapsed() -> float:
-        return time.perf_counter() - started
-
-    def take(found) -> None:
-        nonlocal failed
-        for what, error, allowed in found:
-            is_good = error <= allowed
-            failed += not is_good
-            outcomes.append({"what": what, "error": error, "allowed": allowed, "ok": is_good})
-            print(
-                f"{'ok  ' if is_good else 'FAIL'} {what}: {error:.2e}, allowed {allowed:.0e}  [{elapsed():.0f} s]"
-            )
-
-    def attempt(what: str, work) -> None:
-        """One part; its failure is counted, and the others still run while there is time."""
-        nonlocal failed
-        if elapsed() > BUDGET_S:
-            skipped.append(what)
-            return
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001 - a broken part must not hide the others' results
-            failed += 1
-            outcomes.append({"what": what, "error": f"{type(error).__name__}: {error}", "ok": False})
-            print(f"FAIL {what}: {type(error).__name__}: {str(error)[:2000]}")
-
-    attempt("operations", lambda: take(check_operations(machine, seed)))
-    copy, gemm = copy_gb_s(machine), gemm_tflop_s(machine)
-    print(f"copying {copy:.0f} GB/s, multiplying {gemm:.1f} TFLOP/s")
-    specs = shapes(machine)
-    attempt("promises", lambda: take(check_promises(machine, next(iter(specs.values())))))
-
-    def whole_model(shape: str, form: str) -> None:
-        spec, name = specs[shape], f"{shape} {'int4' if form == 'Q4_0' else 'bf16'}"
-        begun = elapsed()
-        model = load(machine, spec, form)
-        print(f"{name}: loaded in {elapsed() - begun:.1f} s, {model.weight_bytes / 1e9:.2f} GB")
-        take(check_model(machine, name, model))
-        speeds.extend(measure_model(machine, name, spec, model, copy, gemm))
-        if form == "BF16":
-            speeds.extend(measure_plain_torch(machine, name, spec, model, copy))
-        model.close()
-        if form == "Q4_0":
-            speeds.extend(measure_deterministic(machine, name, spec))
-
-    # the one that the bars are about comes first
-    for shape in reversed(specs):
-        for form in ("Q4_0", "BF16"):
-            attempt(f"{shape} {form}", lambda shape=shape, form=form: whole_model(shape, form))
-
-    text = table(speeds)
-    print(text)
-    summary = f"{len(outcomes) - failed} checks passed, {failed} failed in {elapsed():.0f} s"
-    if skipped:
-        summary += f"; no time for {', '.join(skipped)}"
-    print(summary)
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        facts = {
-            "date": time.strftime("%Y-%m-%d"), "card": machine.name, "is_dry_run": options.dry_run, "seed": seed,
-            "python": platform.python_version(), "torch": torch.__version__, "triton": triton.__version__,
-            "copy_gb_s": copy, "gemm_tflop_s": gemm, "speeds": speeds, "checks": outcomes, "skipped": skipped,
-            "seconds": elapsed(),
-        }  # fmt: skip
-        (options.out / "results.json").write_text(json.dumps(facts, indent=1))
-        (options.out / "table.txt").write_text(f"{machine.name}\n{text}\n{summary}\n")
-    return 1 if failed or skipped else 0
+    results = Results(options.out, is_dry_run=options.dry_run, seed=seed)
+    parts = [
+        part for part in (DRY_PARTS if options.dry_run else PARTS) if options.only in part or part == "facts"
+    ]
+    worker: Worker | None = None
+    for part in parts:
+        left = BUDGET_S - results.seconds
+        if left < 10 and not options.dry_run:
+            results.facts["skipped"].append(part)  # type: ignore[attr-defined]  # made so above
+            continue
+        worker = worker or Worker(is_dry_run=options.dry_run, seed=seed)
+        limit = 600 if options.dry_run else min(LONGEST_PART_S, left)
+        if not worker.run(part, results, limit):
+            worker.close()
+            worker = None
+            if part == "facts":
+                break  # nothing can be checked here
+    if worker is not None:
+        worker.close()
+    results.close()
+    return 1 if results.failed or results.facts["skipped"] else 0
 
 
 def table(rows: list[dict[str, float | str]]) -> str:

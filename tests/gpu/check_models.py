@@ -53,7 +53,10 @@ def load(
         uses_graphs=uses_graphs,
         make_operations=operations,
     )
-    return backend.load(spec, RandomModel(spec, lambda name: form), lambda done, total: None)
+    model = backend.load(spec, RandomModel(spec, lambda name: form), lambda done, total: None)
+    if machine.is_card:
+        model.prepare(lambda done, total: None)
+    return model
 
 
 def teacher_forced(model: CudaModel, cuts: list[int]) -> torch.Tensor:

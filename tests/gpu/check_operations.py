@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from kernel_tolerances import TOLERANCES, deviation
@@ -31,15 +31,19 @@ from inglenook.kernels.silu_and_mul import silu_and_mul
 Outcome = tuple[str, float, float]
 
 
-def check_operations(machine: Machine, seed: int) -> Iterator[Outcome]:
-    """All operations; `seed` makes the inputs."""
+def check_operation(name: str, machine: Machine, seed: int) -> Iterator[Outcome]:
+    """One of `OPERATIONS`; `seed` makes the inputs."""
     torch.manual_seed(seed)
-    for check in (_norms, _activations, _linear, _rotary, _attention, _sampling):
-        yield from check(machine, seed)
+    yield from OPERATIONS[name](machine, seed)
 
 
 def _random(machine: Machine, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, device=machine.device)
+
+
+def knows_float8(machine: Machine) -> bool:
+    """Whether the card multiplies 8-bit floats; Triton's interpreter does not."""
+    return machine.is_card and torch.cuda.get_device_capability() >= (8, 9)
 
 
 def _outcome(operation: str, what: str, actual: torch.Tensor, expected: torch.Tensor, dtype) -> Outcome:
@@ -102,7 +106,7 @@ def _rotary(machine: Machine, seed: int) -> Iterator[Outcome]:
     at = [t[positions] for t in tables]
     parts = torch.split(qkv.float().view(tokens, -1, size), [heads, kv_heads, kv_heads], dim=1)
     kinds = [machine.dtype, torch.int8]
-    if machine.is_card and torch.cuda.get_device_capability() >= (8, 9):
+    if knows_float8(machine):
         kinds.append(torch.float8_e4m3fn)
     for kind in kinds:
         shape = (-(-tokens // 16), kv_heads, 16, size)
@@ -122,7 +126,8 @@ def _rotary(machine: Machine, seed: int) -> Iterator[Outcome]:
 def _attention(machine: Machine, seed: int) -> Iterator[Outcome]:
     lengths, counts = ([1, 130, 1500], [1, 77, 300]) if machine.is_card else ([1, 40], [1, 9])
     shapes = [(32, 8, 128), (9, 3, 64), (14, 2, 96), (8, 4, 256)] if machine.is_card else [(4, 2, 16)]
-    for (heads, kv_heads, size), is_int8 in itertools.product(shapes, (False, True)):
+    kinds = [machine.dtype, torch.int8, *([torch.float8_e4m3fn] if knows_float8(machine) else [])]
+    for (heads, kv_heads, size), kind in itertools.product(shapes, kinds):
         blocks = [-(-n // 16) for n in lengths]
         order = torch.randperm(sum(blocks)).tolist()
         tables = torch.zeros(len(lengths), max(blocks), dtype=torch.int32)
@@ -130,16 +135,17 @@ def _attention(machine: Machine, seed: int) -> Iterator[Outcome]:
             tables[row, :count] = torch.tensor([order.pop() for _ in range(count)])
         shape = (sum(blocks), kv_heads, 16, size)
         scales: dict[str, torch.Tensor] = {}
-        if is_int8:
+        if kind == torch.int8:
             k, v = (torch.randint(-127, 128, shape, dtype=torch.int8) for _ in range(2))
             scales = {n: torch.rand(shape[:3]) / 50 + 0.01 for n in ("k_scales", "v_scales")}
             wide = [c.double() * s.double()[..., None] for c, s in zip((k, v), scales.values(), strict=True)]
         else:
-            k, v = (torch.randn(shape).to(machine.dtype) for _ in range(2))
+            k, v = (torch.randn(shape).to(kind) for _ in range(2))
             wide = [k.double(), v.double()]
         move = lambda x: x.to(machine.device)  # noqa: E731 - a word for the lines below
         lengths_on = move(torch.tensor(lengths, dtype=torch.int32))
-        name = "attention_int8" if is_int8 else "attention"
+        name = "attention_int8" if kind == torch.int8 else "attention"
+        what = str(kind).removeprefix("torch.")
         on_card = {n: move(s) for n, s in scales.items()}
         for window, softcap in ((0, 0.0), (40, 5.0)):
             starts = torch.tensor([0, *itertools.accumulate(counts)], dtype=torch.int32)
@@ -150,7 +156,7 @@ def _attention(machine: Machine, seed: int) -> Iterator[Outcome]:
                 move(q), move(k), move(v), move(tables), move(starts), lengths_on, out, **options, **on_card
             )
             expected = paged_attention(q.double(), *wide, tables, starts, torch.tensor(lengths), **options)
-            yield _outcome(name, f"prompt {size} {window}", out.cpu(), expected, machine.dtype)
+            yield _outcome(name, f"{what}, prompt {size} {window}", out.cpu(), expected, machine.dtype)
             ones = torch.arange(len(lengths) + 1, dtype=torch.int32)
             q = torch.randn(len(lengths), heads, size).to(machine.dtype)
             out = move(torch.full_like(q, torch.nan))
@@ -160,7 +166,7 @@ def _attention(machine: Machine, seed: int) -> Iterator[Outcome]:
                 move(q), move(k), move(v), move(tables), lengths_on, out, **options, **on_card, parts=parts, workspace=space
             )  # fmt: skip
             expected = paged_attention(q.double(), *wide, tables, ones, torch.tensor(lengths), **options)
-            yield _outcome(name, f"decode {size} {window}", out.cpu(), expected, machine.dtype)
+            yield _outcome(name, f"{what}, decode {size} {window}", out.cpu(), expected, machine.dtype)
 
 
 def _sampling(machine: Machine, seed: int) -> Iterator[Outcome]:
@@ -190,3 +196,13 @@ def _sampling(machine: Machine, seed: int) -> Iterator[Outcome]:
         draw_rows(logits.to(machine.device), bases, full(params.temperature, torch.float64), out, space, ids)
         wrong = sum(a != b for a, b in zip(out.tolist(), wanted, strict=True))
         yield f"sampling {params.temperature}, shared rows: tokens unlike the sampler's", wrong, 0
+
+
+OPERATIONS: dict[str, Callable[[Machine, int], Iterator[Outcome]]] = {
+    "norms": _norms,
+    "activations": _activations,
+    "linear": _linear,
+    "rotary": _rotary,
+    "attention": _attention,
+    "sampling": _sampling,
+}

@@ -9,7 +9,10 @@ from random_models import Steps
 
 from inglenook.engine.cuda_model import CudaModel
 from inglenook.engine.device_operations import DeviceLinear
+from inglenook.engine.draw import Draw
 from inglenook.engine.models.spec import ModelSpec
+from inglenook.engine.plain_drawer import PlainDrawer
+from inglenook.engine.request import SamplingParams
 
 Row = dict[str, float | str]
 CONTEXT = 512
@@ -88,6 +91,34 @@ def measure_deterministic(machine: Machine, name: str, spec: ModelSpec) -> list[
             "tokens_s": 1 / seconds,
         }
     ]
+
+
+def measure_drawing(machine: Machine, name: str, spec: ModelSpec, model: CudaModel) -> list[Row]:
+    """A decode step and its tokens: drawn on the card, and on the host from logits that travel there."""
+    batches = (1, 16) if machine.is_card else (1,)
+    rows: list[Row] = []
+    context = CONTEXT if machine.is_card else 20
+    steps = Steps(spec, 1, batches[-1])
+    model.allocate_kv((steps.num_blocks,))
+    for batch in batches:
+        steps.lengths = [context] * batches[-1]
+        step = steps.batch(dict.fromkeys(range(batch), 1))
+        for params in (SamplingParams(temperature=0.7), SamplingParams(temperature=0.7, top_p=0.95)):
+            draws = [Draw(params, 1, 0, row) for row in range(batch)]
+            kind = f"top-p {params.top_p}" if params.top_p < 1 else "no filter"
+            drawers = {"host": PlainDrawer()}
+            if model.drawer.takes(draws[0]):
+                drawers["card"] = model.drawer
+            for where, drawer in drawers.items():
+
+                def work(step=step, draws=draws, drawer=drawer, where=where) -> None:
+                    logits = model.forward(step)
+                    drawer.draw(logits.cpu() if where == "host" else logits, draws)
+
+                seconds = machine.seconds(work, 5)
+                what = f"decode and draw on the {where}, {kind}, batch {batch}"
+                rows.append({"model": name, "what": what, "ms": seconds * 1e3, "tokens_s": batch / seconds})
+    return rows
 
 
 def measure_plain_torch(
