@@ -1,15 +1,19 @@
 """A model in two parts, its last layers on a card (here by the formulas on the CPU) and the first in the native kernels."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from random_models import RandomModel, Steps, small_spec
 
 from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.batch import Batch
+from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.models.spec import ModelSpec, RopeSpec
 from inglenook.engine.offload import LayersSource, OffloadModel, part_spec
 from inglenook.engine.placement import CardOptions
+from inglenook.engine.request import LoadOptions, Request, SamplingParams
 from inglenook.engine.torch_backend import TORCH_BACKENDS
 from inglenook.kernels.native import NativeUnavailableError, load_native
 
@@ -140,3 +144,22 @@ def test_what_the_processor_does_not_run_is_refused_with_the_reason() -> None:
         choose_backend(
             "cuda:reference", spec, RandomModel(spec, lambda name: "Q8_0"), cards=CardOptions(card_layers=4)
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("card_layers", [5, 29])
+def test_a_real_model_answers_alike_however_its_layers_are_divided(smollm2: Path, card_layers: int) -> None:
+    sampling = SamplingParams(temperature=0.0, max_tokens=12)
+    question = Request(
+        messages=({"role": "user", "content": "What is the capital of France?"},), sampling=sampling
+    )
+    with EngineClient.in_process() as client:
+        client.load(smollm2, options=LoadOptions(backend="native-cpu", context_length=2048)).result(60)
+        whole = client.submit(question).result(60)
+        options = LoadOptions(backend="cuda:reference", card_layers=card_layers, context_length=2048)
+        facts = client.load(smollm2, options=options).result(60)
+        divided = client.submit(question).result(300)
+
+    assert divided.token_ids == whole.token_ids
+    assert f"{card_layers} of 30 layers run on the card and the rest on the processor." in facts.notices
+    assert f"{card_layers} of 30 layers were asked for on the card" in facts.backend_reason
