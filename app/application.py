@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QSocketNotifier, Signal
 from inglenook.app.answers.answering import Answering, ReplyOptions
 from inglenook.app.bridge import CHAT, EngineBridge
 from inglenook.app.documents.embedder import Embedder
+from inglenook.app.documents.embedder_choice import EMBEDDER_SETTING, NEXT_EMBEDDER_SETTING, embedder_in_use
 from inglenook.app.documents.indexing import Indexing
 from inglenook.app.documents.page_views import PageViews
 from inglenook.app.documents.reading_queue import MakeParser, make_parser
@@ -31,6 +32,7 @@ from inglenook.storage.errors import StorageError
 from inglenook.storage.forget import finish_forgetting
 from inglenook.storage.messages import Messages
 from inglenook.storage.settings import Settings
+from inglenook.storage.vectors import Vectors
 
 HISTORY_FILE = "history.db"
 
@@ -65,6 +67,7 @@ class Application(QObject):
         self.folders = folders
         self._instance = instance
         self._is_opened = False
+        self._vector_counts: Mapping[str, int] = {}
         self._has_loaded = False
         self._is_closed = False
         self.tasks = Tasks(self)
@@ -80,6 +83,7 @@ class Application(QObject):
         self.answering = Answering(self.bridge, self.tasks, self.embedder, self._reply_options, self)
         self.indexing = Indexing(self.tasks, self.embedder, make_parser=make_parser, parent=self)
         self.indexing.forgotten.connect(self.answering.cached_text.forget_document)
+        self.indexing.swap.completed.connect(self._take_embedder)
         self.pages = PageViews(self.tasks, make_parser=make_parser, parent=self)
         self.tasks.refused.connect(self.refused)
         self.models.changed.connect(self._take_models)
@@ -96,6 +100,21 @@ class Application(QObject):
         """Load a chat model, and remember it for the next start."""
         self.settings.set("model.name", model.name)
         self.bridge.load(model.path, name=model.name, options=self.settings.load_options(model.name))
+
+    def use_embedder(self, model: InstalledModel) -> None:
+        """Find passages with another sentence encoder, once its vectors are made beside those in use."""
+        if model.name == self.embedder.name:
+            self.stop_embedder_change()
+        elif not self.embedder.name:
+            self._take_embedder(model)
+        else:
+            self.settings.set(NEXT_EMBEDDER_SETTING, model.name)
+            self.indexing.swap.start(model)
+
+    def stop_embedder_change(self) -> None:
+        """Stay with the sentence encoder in use."""
+        self.settings.set(NEXT_EMBEDDER_SETTING, "")
+        self.indexing.swap.cancel()
 
     def get_starter(self) -> None:
         """Download the starter chat model, which is loaded when it is there, and the small embedder; the one click."""
@@ -119,20 +138,38 @@ class Application(QObject):
         if self._instance is not None:
             self._instance.close()
 
-    def _take_begun(self, begun: tuple[str, Mapping[str, Any]]) -> None:
-        notice, stored = begun
+    def _take_begun(self, begun: tuple[str, Mapping[str, Any], Mapping[str, int]]) -> None:
+        notice, stored, self._vector_counts = begun
         sentence = self.settings.load(stored)
         self.bridge.unload_when_idle(self.settings.idle_s())
         self._is_opened = True
+        self._choose_embedder(self.models.state)
         self.personas.refresh()
         self.indexing.start()
         self._load_last_model(self.models.state)
         self.opened.emit(" ".join(filter(None, (notice, sentence))))
 
     def _take_models(self, state: ShelfState) -> None:
-        self.embedder.use(state.preferred_embedder)
+        self._choose_embedder(state)
         self.examiner.recall(model.path for model in state.models if not model.is_missing)
         self._load_last_model(state)
+
+    def _choose_embedder(self, state: ShelfState) -> None:
+        """Use the sentence encoder that was chosen, or whose vectors are there, and go on with a change to another."""
+        if not self._is_opened:
+            return
+        chosen, counts = self.settings.value(EMBEDDER_SETTING), self._vector_counts
+        self.embedder.use(
+            embedder_in_use(state.models, state.preferred_embedder, chosen=chosen, counts=counts)
+        )
+        wanted = state.get(self.settings.value(NEXT_EMBEDDER_SETTING))
+        if wanted is not None and not wanted.is_missing and wanted.name != self.embedder.name:
+            self.indexing.swap.start(wanted)
+
+    def _take_embedder(self, model: InstalledModel) -> None:
+        self.settings.set(EMBEDDER_SETTING, model.name)
+        self.settings.set(NEXT_EMBEDDER_SETTING, "")
+        self.embedder.use(model)
 
     def _load_last_model(self, state: ShelfState) -> None:
         """Load the model last used, or the best there is; once, so that one that the user unloads stays so."""
@@ -186,7 +223,7 @@ class Application(QObject):
             self.raised.emit()
 
 
-def _begin(db: Database) -> tuple[str, Mapping[str, Any]]:
+def _begin(db: Database) -> tuple[str, Mapping[str, Any], Mapping[str, int]]:
     """Mark what a crash cut off, take up a forgetting that is owed, and read the settings."""
     notice = db.notice
     if not db.is_read_only:
@@ -195,4 +232,4 @@ def _begin(db: Database) -> tuple[str, Mapping[str, Any]]:
             finish_forgetting(db)
         except StorageError as error:
             notice = f"{notice} {error}".strip()
-    return notice, Settings(db).all()
+    return notice, Settings(db).all(), Vectors(db).counts()

@@ -154,6 +154,8 @@ SETTINGS: tuple[SettingSpec, ...] = (
                        "Reference (slow, exact)"),
                 group=MODEL, is_expert=True, needs_load=True),
     SettingSpec("documents.ticked_when_added", True, "Ask about a document as soon as it is added", group=DOCUMENTS),
+    SettingSpec("documents.embedder", ""),
+    SettingSpec("documents.next_embedder", ""),
     SettingSpec("model.name", ""),
     SettingSpec("model.options", {}),
     SettingSpec("window.state", {}),

@@ -91,12 +91,10 @@ class Vectors:
             self._db.execute(f"DELETE FROM chunk_vectors WHERE {where}", (embedder,))
             self._db.execute("DELETE FROM embedders WHERE name = ?", (embedder,))
 
-    def drop_others(self, embedder: str) -> int:
-        """Delete the vectors of all other embedders, once this one has its own; return how many embedders went."""
+    def drop_others(self, *kept: str) -> int:
+        """Delete the vectors of all embedders but these, once one has its own; return how many embedders went."""
         with self._db.atomic():
-            others = [
-                row[0] for row in self._db.rows("SELECT name FROM embedders WHERE name != ?", (embedder,))
-            ]
+            others = [row[0] for row in self._db.rows("SELECT name FROM embedders") if row[0] not in kept]
             for other in others:
                 self.drop(other)
             return len(others)

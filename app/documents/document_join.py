@@ -56,6 +56,13 @@ class DocumentJoin(QObject):
         documents.remove_requested.connect(self._ask_forget)
         documents.cancel_requested.connect(indexing.cancel)
         documents.encoding_chosen.connect(indexing.choose_encoding)
+        documents.embedder_chosen.connect(self._choose_embedder)
+        indexing.swap.changed.connect(documents.set_embedder_change)
+        indexing.swap.failed.connect(
+            lambda words: window.banner.show_line("embedder", BannerLine(words, "error"))
+        )
+        application.embedder.changed.connect(self._show_embedders)
+        application.models.changed.connect(self._show_embedders)
         window.chat.composer.attach_requested.connect(self.choose_files)
         window.source.page_requested.connect(self._draw)
         indexing.documents_changed.connect(self._take_documents)
@@ -206,6 +213,21 @@ class DocumentJoin(QObject):
             self.forgotten.emit()
         self._known = ids
         self._show()
+
+    def _choose_embedder(self, name: str) -> None:
+        model = self._app.models.state.get(name)
+        if model is not None:
+            self._app.use_embedder(model)
+        else:
+            self._app.stop_embedder_change()
+
+    def _show_embedders(self, _state: object = None) -> None:
+        names = [
+            model.name
+            for model in self._app.models.state.models
+            if model.record.kind == "embedding" and not model.is_missing
+        ]
+        self._window.sidebar.documents.set_embedders(names, self._app.embedder.name)
 
     def _take_document(self, document: Document) -> None:
         if document.status == "locked":

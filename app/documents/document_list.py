@@ -28,7 +28,7 @@ class DocumentList(QWidget):
     Signals: `add_requested()`; `ticked(id, is_ticked)`; `open_requested(id)`; `retry_requested(id)`;
     `remove_requested(id)`; `cancel_requested(id)` for one that is being read; `encoding_chosen(id, name)`, "" to have it
     found again; `collection_requested(id)` to put it into one, `uncollect_requested(id, name)`; `scope_chosen(ids)` to
-    tick just these, `scope_requested()` to tick by name or year.
+    tick just these, `scope_requested()` to tick by name or year; `embedder_chosen(name)`, "" to stay with the one in use.
     """
 
     add_requested = Signal()
@@ -42,6 +42,7 @@ class DocumentList(QWidget):
     uncollect_requested = Signal(int, str)
     scope_chosen = Signal(object)
     scope_requested = Signal()
+    embedder_chosen = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -81,6 +82,8 @@ class DocumentList(QWidget):
             look="small",
         )
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeading)
+        self._embedders: tuple[str, ...] = ()
+        self._embedder = self._next_embedder = ""
         self._embedding = PlainLabel(look="small")
         self._embedding.hide()
         self._stack = QStackedLayout()
@@ -124,8 +127,24 @@ class DocumentList(QWidget):
         )
         self._heading.setText(words)
 
+    def set_embedders(self, names: Sequence[str], used: str) -> None:
+        """Offer these sentence encoders, one of which is in use."""
+        self._embedders, self._embedder = tuple(names), used
+
+    def set_embedder_change(self, name: str, done: int, total: int) -> None:
+        """Say how far the change to another sentence encoder is; "" for none."""
+        self._next_embedder = name
+        self._embedding.setText(
+            self.tr("Changing to {0}: {1} of {2} passages. Until then they are found as before.").format(
+                label(name, 60), done, total
+            )
+        )
+        self._embedding.setVisible(bool(name))
+
     def set_embedding(self, done: int, total: int) -> None:
         """Say how many passages can be found by meaning; nothing once all can."""
+        if self._next_embedder:
+            return
         self._embedding.setText(self.tr("Searchable; {0} of {1} passages embedded").format(done, total))
         self._embedding.setVisible(done < total)
 
@@ -227,6 +246,17 @@ class DocumentList(QWidget):
             self._add_scope(_in_menu(name), [entry for entry in entries if name in entry.collections])
         menu.addSeparator()
         menu.addAction(self.tr("By name or year…"), self.scope_requested.emit)
+        if len(self._embedders) > 1:
+            self._add_embedders(menu.addMenu(self.tr("Find by meaning with")))
+
+    def _add_embedders(self, menu: QMenu) -> None:
+        for name in self._embedders:
+            action = menu.addAction(_in_menu(name), partial(self.embedder_chosen.emit, name))
+            action.setCheckable(True)
+            action.setChecked(name == self._embedder)
+        if self._next_embedder:
+            words = self.tr("Stop the change to {0}").format(_in_menu(self._next_embedder))
+            menu.addAction(words, partial(self.embedder_chosen.emit, ""))
 
     def _add_scope(self, words: str, entries: Sequence[DocumentEntry]) -> None:
         ids = [entry.id for entry in entries]

@@ -30,9 +30,10 @@ class Embedder(QObject):
 
     changed = Signal()
 
-    def __init__(self, bridge: EngineBridge, parent: QObject | None = None) -> None:
+    def __init__(self, bridge: EngineBridge, parent: QObject | None = None, *, slot: str = EMBEDDER) -> None:
         super().__init__(parent)
         self._bridge = bridge
+        self._slot = slot
         self._model: InstalledModel | None = None
         self._waiting: dict[int, OnVectors] = {}
         bridge.embedded.connect(self._take)
@@ -44,6 +45,11 @@ class Embedder(QObject):
         return self._model.name if self._model is not None else ""
 
     @property
+    def bridge(self) -> EngineBridge:
+        """What it is asked through."""
+        return self._bridge
+
+    @property
     def tokenizer(self) -> Path | None:
         """The encoder's tokenizer file, by which passages are measured; None without one."""
         file = self._model.path / "tokenizer.json" if self._model is not None else None
@@ -52,7 +58,7 @@ class Embedder(QObject):
     @property
     def state(self) -> ModelState:
         """What stands in its slot."""
-        return self._bridge.model_state(EMBEDDER)
+        return self._bridge.model_state(self._slot)
 
     @property
     def is_usable(self) -> bool:
@@ -66,7 +72,7 @@ class Embedder(QObject):
         if (model and (model.name, model.path)) == (self._model and (self._model.name, self._model.path)):
             return
         if self.state.phase != "unloaded":
-            self._bridge.unload(EMBEDDER)
+            self._bridge.unload(self._slot)
         self._model = model
         self.changed.emit()
 
@@ -86,8 +92,8 @@ class Embedder(QObject):
             on_vectors(None)
             return
         if self.state.phase == "unloaded":
-            self._bridge.load(self._model.path, name=self._model.name, slot=EMBEDDER)
-        request_id = self._bridge.embed(texts, purpose=purpose)
+            self._bridge.load(self._model.path, name=self._model.name, slot=self._slot)
+        request_id = self._bridge.embed(texts, self._slot, purpose=purpose)
         self._waiting[request_id] = on_vectors
         if timeout_s is not None:
             QTimer.singleShot(round(1000 * timeout_s), self, partial(self._give_up, request_id))

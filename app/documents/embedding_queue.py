@@ -25,11 +25,14 @@ class EmbeddingQueue(QObject):
     """Fills in vectors until none is missing.
 
     Signals: `changed(done, total)` passages of all documents; `document_changed(id, done, total)` those of one, before
-    each batch that it has a part in, and with the last when none is missing.
+    each batch that it has a part in, and with the last when none is missing; `completed(name)`: every passage has a
+    vector of the encoder of that name; `rested()`: it stopped before that, until `go_on`.
     """
 
     changed = Signal(int, int)
     document_changed = Signal(int, int, int)
+    completed = Signal(str)
+    rested = Signal()
 
     def __init__(self, tasks: Tasks, embedder: Embedder, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -77,8 +80,7 @@ class EmbeddingQueue(QObject):
             if name != self._embedder.name:
                 self.go_on()
             else:
-                # Every passage has a vector of this encoder: from now on it alone is searched with.
-                self._tasks.write(lambda db: Vectors(db).drop_others(name))
+                self.completed.emit(name)
             return
         self._embedder.embed(
             [vector.text for vector in pending], lambda vectors: self._save(name, pending, vectors)
@@ -94,6 +96,7 @@ class EmbeddingQueue(QObject):
     def _rest(self, _error: Exception | None = None) -> None:
         """Stop until `go_on` is called again: after the next document, another encoder, or the next start."""
         self._is_running = False
+        self.rested.emit()
 
 
 def _progress(db: Database, embedder: str, document_id: int) -> tuple[int, int]:

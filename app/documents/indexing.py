@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, Signal
 
 from inglenook.app.documents.dropped_files import NotedFile, Refusal, look_at
 from inglenook.app.documents.embedder import Embedder
+from inglenook.app.documents.embedder_swap import EmbedderSwap
 from inglenook.app.documents.embedding_queue import EmbeddingQueue
 from inglenook.app.documents.reading_queue import MakeParser, ReadingQueue, make_parser
 from inglenook.app.tasks import Task, Tasks
@@ -24,10 +25,13 @@ from inglenook.storage.forget import forget_documents
 from inglenook.storage.parsing.document import READABLE_FORMATS
 from inglenook.storage.parsing.found_documents import FoundDocuments
 from inglenook.storage.records import Document
+from inglenook.storage.vectors import Vectors
 
 
 class Indexing(QObject):
     """Adds documents and keeps them indexed. GUI thread only; `start` once the database stands, then close it.
+
+    `swap` changes the sentence encoder.
 
     Signals:
         documents_changed(list[Document]): the list, in the order added; after each addition and removal.
@@ -68,10 +72,13 @@ class Indexing(QObject):
         self._vectors = EmbeddingQueue(tasks, embedder, self)
         self._vectors.changed.connect(self.embedding_changed)
         self._vectors.document_changed.connect(self.document_embedding_changed)
+        self._vectors.completed.connect(self._take_completed)
+        self.swap = EmbedderSwap(tasks, embedder.bridge, self)
         self._queue = ReadingQueue(tasks, embedder, make_parser=make_parser, parent=self)
         self._queue.document_changed.connect(self._update)
         self._queue.progress_changed.connect(self.progress_changed)
         self._queue.finished.connect(self._vectors.go_on)
+        self._queue.finished.connect(self.swap.go_on)
         self._queue.file_changed.connect(lambda path: self.add([path]))
         embedder.changed.connect(self._vectors.go_on)
 
@@ -193,6 +200,11 @@ class Indexing(QObject):
         """End the parser; what is not finished goes on at the next start."""
         self.cancel_adding()
         self._queue.close()
+
+    def _take_completed(self, name: str) -> None:
+        """Every passage has a vector of this encoder: it alone is searched with, and one being built beside it is kept."""
+        kept = {name, self.swap.name}
+        self._tasks.write(lambda db: Vectors(db).drop_others(*kept))
 
     def _take_file(self, found: NotedFile | Refusal) -> None:
         if isinstance(found, Refusal):
