@@ -106,6 +106,9 @@ _KV_WORDS = (
 SETTINGS: tuple[SettingSpec, ...] = (
     SettingSpec("appearance.scheme", "system", "Colours", choices=("system", "light", "dark"),
                 words=("As the system", "Light", "Dark"), group=APPEARANCE),
+    SettingSpec("appearance.language", "system", "Language", "It counts from the next start.",
+                choices=("system", "en", "de", "ar"), words=("As the system", "English", "Deutsch", "العربية"),
+                group=APPEARANCE),
     SettingSpec("appearance.contrast", "system", "Contrast", "High contrast sets text and borders in black and white.",
                 choices=("system", "usual", "high"), words=("As the system", "Usual", "High"), group=APPEARANCE),
     SettingSpec("appearance.motion", True, "Moving signs", "Off, a sign for work that goes on stands still.",

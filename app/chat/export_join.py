@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QCoreApplication, QObject
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from inglenook.app.application import Application
@@ -49,7 +49,10 @@ class ExportJoin(QObject):
         menu = QMenu(self._window)
         menu.addSection(self.tr("Export {0} chats as").format(len(conversation_ids)))
         for suffix, words in FORMATS.items():
-            menu.addAction(words, partial(self._ask_folder, list(conversation_ids), suffix))
+            menu.addAction(
+                QCoreApplication.translate("export", words),
+                partial(self._ask_folder, list(conversation_ids), suffix),
+            )
         menu.aboutToHide.connect(menu.deleteLater)
         return menu
 
@@ -94,7 +97,8 @@ class ExportJoin(QObject):
         self._is_cancelled = True
 
     def _ask_one(self, conversation_id: int) -> None:
-        filters = [f"{words} (*.{suffix})" for suffix, words in FORMATS.items()]
+        named = {suffix: QCoreApplication.translate("export", words) for suffix, words in FORMATS.items()}
+        filters = [f"{words} (*.{suffix})" for suffix, words in named.items()]
         dialog = QFileDialog(self._window, self.tr("Export chat"))
         dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
         dialog.setNameFilters(filters)

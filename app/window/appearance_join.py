@@ -9,6 +9,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 
 from inglenook.app.settings import AppSettings
+from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
 
 
@@ -34,6 +35,9 @@ class AppearanceJoin(QObject):
         if settings.is_kept("appearance.contrast"):
             theme.set_contrast(settings.value("appearance.contrast"))
         theme.set_motion(settings.value("appearance.motion"))
+        # What a backup brought along, or the settings page: it counts from the next start.
+        if settings.is_kept("appearance.language"):
+            self._window.language = settings.value("appearance.language")
         self._window.shortcuts.take(settings.value("window.shortcuts"))
         self._window.shortcuts.set_on(settings.value("window.has_shortcuts"))
         self._is_loaded = True
@@ -53,6 +57,10 @@ class AppearanceJoin(QObject):
             self._window.theme.set_scale(value)  # type: ignore[arg-type]  # checked by the setting's type
         elif key == "appearance.contrast":
             self._window.theme.set_contrast(value)  # type: ignore[arg-type]  # checked by the setting's choices
+        elif key == "appearance.language" and value != self._window.language:
+            self._window.language = str(value)
+            line = BannerLine(self.tr("The other language is spoken from the next start of Inglenook on."))
+            self._window.banner.show_line("language", line)
         elif key == "appearance.motion":
             self._window.theme.set_motion(bool(value))
 

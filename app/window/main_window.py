@@ -43,7 +43,7 @@ from inglenook.app.window.window_style import window_style
 
 
 class MainWindow(QMainWindow):
-    """All panes of the program. `is_restored` says whether it stands where it was left.
+    """All panes of the program. `is_restored` says whether it stands where it was left, `language` is the one chosen.
 
     Signals: `files_dropped(paths)` anywhere in the window; `closing()` before it closes; `painted()` once, after the
     first paint; `action_triggered(name)` for the actions that neither the window nor `on_action` has a handler for.
@@ -59,6 +59,7 @@ class MainWindow(QMainWindow):
         self.theme = theme
         self._is_painted = False
         self.is_restored = False
+        self.language = "system"
         self._chat_title = ""
         self._added_handlers: dict[str, Callable[[], object]] = {}
         self.setObjectName("main_window")
@@ -187,6 +188,7 @@ class MainWindow(QMainWindow):
             "scale": str(self.theme.scale),
             "scheme": self.theme.scheme,
             "contrast": self.theme.contrast,
+            "language": self.language,
         }
 
     def restore_state(self, state: Mapping[str, str]) -> None:

@@ -87,6 +87,7 @@ class _Session:
     ) -> None:
         from PySide6.QtCore import QTimer
 
+        from inglenook.app.translations.catalogue import speak
         from inglenook.app.window.main_window import MainWindow
         from inglenook.app.window.theme import Contrast, Scheme, Theme
 
@@ -99,6 +100,8 @@ class _Session:
         qt.setDesktopFileName("inglenook")
         state = read_state(folders.config / STATE_FILE)
         schemes: dict[str, Scheme] = {"light": "light", "dark": "dark"}
+        # Before the first widget, which takes its words when it is made.
+        speak(qt, state.get("language", "system"))
         contrasts: dict[str, Contrast] = {"usual": "usual", "high": "high"}
         theme = Theme(
             qt,
@@ -107,6 +110,7 @@ class _Session:
             contrast=contrasts.get(state.get("contrast", ""), "system"),
         )
         self._window = MainWindow(theme)
+        self._window.language = state.get("language", "system")
         self._is_first_start = not state
         if state:
             self._window.restore_state(state)
