@@ -213,6 +213,14 @@ class EngineBridge(QObject):
             if opened.handle is not None:
                 opened.handle.cancel()
 
+    def end_engine(self) -> None:
+        """End an engine that does not answer; the next request loads its models again."""
+        self._client.end_engine()
+        for slot in self._options:
+            state = self.model_state(slot)
+            if state.phase == "ready":
+                self._set_model(replace(state, phase="asleep"))
+
     def close(self) -> None:
         """End the engine and the thread; no signal comes any more. Waits some seconds at most; twice is fine."""
         if self._is_closed:

@@ -123,9 +123,8 @@ class EngineClient:
         on_event: OnEvent | None = None,
     ) -> Handle[Loaded]:
         """Load the GGUF file or safetensors folder at `path` into `slot`, in place of what is there."""
-        return self._send(
-            LoadModel(next(self._ids), slot, os.path.abspath(os.fspath(path)), options), on_event
-        )
+        command = LoadModel(next(self._ids), slot, os.path.abspath(os.fspath(path)), options)
+        return self._send(command, on_event)
 
     def unload(self, slot: str = "chat", on_event: OnEvent | None = None) -> Handle[Unloaded]:
         """Empty a slot. A child process without a model ends; the answer waits for that, so memory is truly free."""
@@ -153,6 +152,13 @@ class EngineClient:
     def forget(self, owner: str, on_event: OnEvent | None = None) -> Handle[Forgotten]:
         """Cancel the requests of an owner and drop its text from the caches of all models."""
         return self._send(Forget(next(self._ids), owner), on_event)
+
+    def end_engine(self) -> None:
+        """End a child process whatever it does, by force if need be; what is open fails, the next request starts it again."""
+        with self._lock:
+            if self._home is not None and self._home.ends_when_empty:
+                self._retiring, self._home = self._home, None
+                self._retiring.stop()
 
     def unload_when_idle(self, after_s: float | None) -> None:
         """Unload all models once nothing was asked for so long, None never; the next request loads them again."""
@@ -241,9 +247,8 @@ class EngineClient:
             elif self._home is None and isinstance(command, Forget):
                 answer = Forgotten(0, 0)
             elif self._home is None and isinstance(command, Submit | EmbedTexts) and not self._slots:
-                answer = self._with_reason(
-                    command.slot, f"No model is loaded in {command.slot!r}. Load one first."
-                )
+                missing = f"No model is loaded in {command.slot!r}. Load one first."
+                answer = self._with_reason(command.slot, missing)
             elif self._home is None:
                 answer = self._start_home()
             if self._home is not None:
@@ -337,12 +342,9 @@ class EngineClient:
             elif isinstance(answer, Failed):
                 self._slots.pop(command.slot, None)
                 self._failed_loads[command.slot] = answer.message
-        elif (
-            isinstance(command, Submit | EmbedTexts)
-            and isinstance(answer, Failed)
-            and answer.kind == "NotLoadedError"
-        ):
-            return self._with_reason(command.slot, answer.message)
+        elif isinstance(command, Submit | EmbedTexts) and isinstance(answer, Failed):
+            is_missing = answer.kind == "NotLoadedError"
+            return self._with_reason(command.slot, answer.message) if is_missing else answer
         return answer
 
     def _with_reason(self, slot: str, message: str) -> Failed:

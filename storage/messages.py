@@ -71,6 +71,22 @@ class Messages:
         """
         return self._insert(conversation_id, "assistant", "", parent_id, "streaming", model, sampling)
 
+    def resume_reply(self, message_id: int) -> None:
+        """Let a reply that was cut off be written on; its text stays.
+
+        Raises:
+            NotFoundError: there is none of that id.
+            InvalidValueError: it is being written, or is no reply.
+        """
+        with self._db.atomic():
+            message = self.get(message_id)
+            if message.role != "assistant" or message.status == "streaming":
+                raise InvalidValueError("Only a reply that has ended can be gone on with.")
+            self._db.execute(
+                "UPDATE messages SET status = 'streaming', finish_reason = NULL, error = '' WHERE id = ?",
+                (message_id,),
+            )
+
     def save_reply(self, message_id: int, text: str, token_ids: Sequence[int]) -> None:
         """Save all that a reply has so far; one that has ended is left as it is."""
         with self._db.atomic():

@@ -30,6 +30,7 @@ from inglenook.app.answers.turns import (
     begin_again,
     begin_turn,
     open_conversation,
+    resume_turn,
 )
 from inglenook.app.bridge import CHAT, EngineBridge, ModelState
 from inglenook.app.documents.embedder import Embedder
@@ -57,6 +58,7 @@ class Answering(QObject):
         reply_stopping(int): Stop was taken; no text of this reply comes any more, and `reply_ended` follows.
         reply_ended(Answer): the reply is saved with its sources. Its `reply.status` is "complete" (finish_reason
             "stop", "length" or "cancelled") or "failed" (`reply.error` is the sentence).
+        stop_unanswered(int): the engine has not said for two seconds that it stopped this reply, which has ended here.
         turn_refused(str, str): nothing could be saved: the question's text, to be put back, and a sentence.
     """
 
@@ -67,6 +69,7 @@ class Answering(QObject):
     notice = Signal(int, str)
     reply_stopping = Signal(int)
     reply_ended = Signal(object)
+    stop_unanswered = Signal(int)
     turn_refused = Signal(str, str)
 
     def __init__(
@@ -113,6 +116,15 @@ class Answering(QObject):
             lambda error: self.turn_refused.emit("", str(error)),
         )
 
+    def resume(self, reply_id: int, *, document_ids: Sequence[int] = ()) -> None:
+        """Go on with a reply that was cut off, from where it ended; the same message grows."""
+        options = self._options(None)
+        self._tasks.write(
+            lambda db: resume_turn(db, reply_id),
+            lambda turn: self._start(turn, document_ids, options, may_refuse=False),
+            lambda error: self.turn_refused.emit("", str(error)),
+        )
+
     def stop(self, reply_id: int) -> None:
         """End a reply early; fine if it has ended."""
         turn = self._turns.get(reply_id)
@@ -124,7 +136,13 @@ class Answering(QObject):
             self._end(turn, turn.ending("cancelled"))
             return
         self._bridge.cancel(turn.request_id)
-        QTimer.singleShot(_STOP_PATIENCE_MS, self, lambda: self._end(turn, turn.ending("cancelled")))
+        QTimer.singleShot(_STOP_PATIENCE_MS, self, lambda: self._give_up_stopping(turn))
+
+    def _give_up_stopping(self, turn: OpenTurn) -> None:
+        """End a turn in the window although the engine has not confirmed that it stopped."""
+        if not turn.is_ending:
+            self._end(turn, turn.ending("cancelled"))
+            self.stop_unanswered.emit(turn.reply_id)
 
     def active_reply(self, conversation_id: int) -> int | None:
         """Return the reply being written in a conversation, for Stop; None when none is."""
@@ -167,6 +185,10 @@ class Answering(QObject):
         self, saved: Turn, document_ids: Sequence[int], options: ReplyOptions, *, may_refuse: bool = True
     ) -> None:
         turn = self._turns[saved.reply.id] = OpenTurn(saved, tuple(document_ids), options, may_refuse)
+        if saved.reply.text:
+            # A reply that is gone on with.
+            turn.begun, turn.begun_token_ids = saved.reply.text, saved.reply.token_ids
+            turn.pieces, turn.token_ids = [turn.begun], list(turn.begun_token_ids)
         self.turn_started.emit(saved)
         self._go_on(turn)
 
@@ -210,7 +232,9 @@ class Answering(QObject):
         turn.notices += evidence.notices
         if evidence.candidates and not evidence.is_refusal:
             turn.checks = SentenceChecks(evidence.candidates, turn.saved.question.text)
-        if evidence.answer:
+            for check in turn.checks.take(turn.begun):
+                self.sentence_checked.emit(turn.reply_id, check)
+        if evidence.answer and not turn.begun:
             self._say(turn, evidence.answer)
         else:
             self._submit(turn)
@@ -249,6 +273,8 @@ class Answering(QObject):
                 overflow=turn.options.overflow,
                 pinned=turn.prompt.pinned,
                 reply_token_ids=turn.prompt.reply_token_ids,
+                reply_begin=turn.begun,
+                reply_begin_ids=turn.begun_token_ids,
             )
         )
 
@@ -266,7 +292,7 @@ class Answering(QObject):
         turn = self._of_request(request_id)
         if turn is None or turn.is_stopping or turn.is_ending:
             return
-        if not turn.pieces:
+        if len(turn.pieces) == bool(turn.begun):
             self.stage_changed.emit(turn.reply_id, "")
         turn.pieces.append(text)
         turn.token_ids += token_ids

@@ -48,6 +48,8 @@ class OpenTurn:
     document_ids: tuple[int, ...]
     options: ReplyOptions
     may_refuse: bool = True
+    begun: str = ""
+    begun_token_ids: tuple[int, ...] = ()
     evidence: Evidence = field(default_factory=Evidence)
     checks: SentenceChecks | None = None
     prompt: Prompt | None = None

@@ -134,6 +134,29 @@ def begin_again(
         return _begin_reply(db, messages.get(parent_id), False, document_ids, model, sampling)
 
 
+def resume_turn(db: Database, reply_id: int) -> Turn:
+    """Let a reply that was cut off be gone on with: the same message grows.
+
+    Raises:
+        NotFoundError: the reply was deleted, or answers nothing.
+        InvalidValueError: it is being written.
+    """
+    with db.atomic():
+        messages = Messages(db)
+        reply = messages.get(reply_id)
+        if reply.parent_id is None:
+            raise NotFoundError("This message answers no question, so it cannot be gone on with.")
+        messages.resume_reply(reply_id)
+        question = messages.get(reply.parent_id)
+        return Turn(
+            Conversations(db).get(reply.conversation_id),
+            False,
+            question,
+            messages.get(reply_id),
+            _history(db, question),
+        )
+
+
 def end_turn(db: Database, reply_id: int, ending: Ending, sources: Sequence[NewSource]) -> Answer:
     """Save how a reply ended, with its sources.
 
@@ -175,7 +198,6 @@ def _begin_reply(
 ) -> Turn:
     messages, conversations = Messages(db), Conversations(db)
     conversation_id = question.conversation_id
-    before = messages.path_to(question.parent_id) if question.parent_id is not None else []
     reply_id = messages.begin_reply(conversation_id, parent_id=question.id, model=model, sampling=sampling)
     options = conversations.get(conversation_id).options
     conversations.set_options(conversation_id, {**options, DOCUMENTS_OPTION: list(document_ids)})
@@ -185,11 +207,16 @@ def _begin_reply(
         is_new,
         question,
         messages.get(reply_id),
-        tuple(
-            PastMessage(message.role, _past_text(message), message.token_ids)
-            for message in before
-            if message.role != "system"
-        ),
+        _history(db, question),
+    )
+
+
+def _history(db: Database, question: Message) -> tuple[PastMessage, ...]:
+    before = Messages(db).path_to(question.parent_id) if question.parent_id is not None else []
+    return tuple(
+        PastMessage(message.role, _past_text(message), message.token_ids)
+        for message in before
+        if message.role != "system"
     )
 
 

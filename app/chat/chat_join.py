@@ -70,6 +70,7 @@ class ChatJoin(QObject):
         answering.reply_stopping.connect(self._take_stopping)
         answering.reply_ended.connect(self._take_end)
         answering.turn_refused.connect(self._take_refusal)
+        answering.stop_unanswered.connect(self._take_unanswered)
         answering.notice.connect(lambda _reply, sentence: self._tell(sentence))
 
     @property
@@ -171,6 +172,24 @@ class ChatJoin(QObject):
         if reply_id is not None:
             self._app.answering.stop(reply_id)
 
+    def go_on_with(self, reply_id: int) -> None:
+        """Let a reply that was cut off grow from where it ended."""
+        if not self._window.chat.composer.is_streaming:
+            self.turns.end_edit()
+            self._window.banner.clear_line("notice")
+            self._window.chat.composer.set_streaming(True)
+            self._app.answering.resume(reply_id, document_ids=self._ticked())
+
+    def _take_unanswered(self, reply_id: int) -> None:
+        self.tell(
+            self.tr(
+                "The engine has not said for 2 seconds that it stopped. What it wrote is kept; ending it frees the "
+                "processor, and the next question starts it again."
+            ),
+            self.tr("End the engine"),
+            self._app.bridge.end_engine,
+        )
+
     def _ask_example(self, text: str) -> None:
         composer = self._window.chat.composer
         composer.set_text(text)
@@ -188,7 +207,7 @@ class ChatJoin(QObject):
     def _take_turn(self, turn: Turn) -> None:
         reply, model = turn.reply, self._window.chat.model
         conversation_id = turn.conversation.id
-        self._texts[reply.id] = ""
+        self._texts[reply.id] = reply.text
         self._conversation_of[reply.id] = conversation_id
         is_shown = conversation_id == self._conversation_id
         if turn.is_new_conversation and self._conversation_id is None:
@@ -245,8 +264,6 @@ class ChatJoin(QObject):
         if reply.conversation_id == self._conversation_id:
             if answer.notices:
                 self._tell(" ".join(answer.notices))
-            if reply.finish_reason == "length":
-                self._tell(self.tr("The reply ended because the model's context is full."))
         else:
             self.unread.add(reply.conversation_id)
         self._show_activity()
@@ -321,6 +338,8 @@ class ChatJoin(QObject):
             state = "streaming" if message.id in self._texts else "interrupted"
         elif message.finish_reason == "cancelled":
             state = "stopped"
+        elif message.finish_reason == "length":
+            state = "cut"
         return Message(
             message.id,
             "user" if message.role == "user" else "assistant",
@@ -359,9 +378,9 @@ class ChatJoin(QObject):
         if self._app.settings.value("window.conversation") != conversation_id:
             self._app.settings.set("window.conversation", conversation_id)
 
-    def tell(self, sentence: str) -> None:
-        """Say something about the conversation in the line above it."""
-        self._tell(sentence)
+    def tell(self, sentence: str, button: str = "", on_button: Callable[[], object] | None = None) -> None:
+        """Say something about the conversation in the line above it, with at most one button."""
+        self._window.banner.show_line("notice", BannerLine(sentence, "notice", button, on_button))
 
     def _tell(self, sentence: str, *, is_error: bool = False) -> None:
         self._window.banner.show_line("notice", BannerLine(sentence, "error" if is_error else "notice"))

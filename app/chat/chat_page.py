@@ -76,6 +76,13 @@ class ChatPage(QWidget):
             # The window is gone, not only another page in front.
             self._maths.close()
 
+    def take_escape(self) -> bool:
+        """Let Esc, after a reply was stopped, drop what waits; say whether it meant something here."""
+        if not self.queue.is_paused:
+            return False
+        self.queue.drop_requested.emit()
+        return True
+
     def set_stage(self, sentence: str) -> None:
         """Say above the composer what is being done or used; "" leaves the line empty."""
         self.stage.setText(sentence)

@@ -23,6 +23,7 @@ ActionName = Literal[
     "copy_all",
     "edit",
     "again",
+    "continue",
     "fork",
     "details",
     "delete_turn",
@@ -126,6 +127,8 @@ class MessageActions(QWidget):
         add("edit", self.tr("Edit and ask again…") if is_user else self.tr("Edit this reply…"))
         if not is_user:
             add("again", self.tr("Answer again"))
+        if self._message.can_go_on:
+            add("continue", self.tr("Continue this reply"))
         add("fork", self.tr("New chat from here"))
         if not is_user:
             add("details", self.tr("Details of this reply…"))

@@ -64,7 +64,7 @@ class MessageWidget(QWidget):
         self._status.setWordWrap(True)
         self._status.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._retry = _button(self, "plain_button", self.tr("Try again"))
-        self._retry.clicked.connect(lambda: self.retry_asked.emit(self._message.id))
+        self._retry.clicked.connect(self._ask_retry)
         self.actions_bar = MessageActions(theme, self)
         self.actions_bar.asked.connect(self._ask)
         self._flash = QTimer(self, singleShot=True, interval=_COPIED_MS)
@@ -132,6 +132,8 @@ class MessageWidget(QWidget):
     def fit(self, width: int) -> int:
         """Lay everything out for `width`; return the height needed."""
         px = self._theme.px
+        # The row of buttons asks for its room.
+        self.resize(width, self.height())
         column = max(80, min(px(COLUMN_WIDTH), width - 2 * px(_SIDE)))
         left = (width - column) // 2
         # The buttons' row of a question above is room enough.
@@ -269,6 +271,7 @@ class MessageWidget(QWidget):
     def _set_status(self) -> None:
         sentence = {
             "stopped": self.tr("Stopped."),
+            "cut": self.tr("Cut off: this is as long as a reply may get."),
             "interrupted": self.tr("Interrupted: the program ended before this reply did."),
             "failed": label(self._message.error, 1_000) or self.tr("This reply failed."),
         }.get(self._message.state, "")
@@ -285,7 +288,10 @@ class MessageWidget(QWidget):
         for chip in self._chips:
             chip.setVisible(self._has_chips)
         self._status.setVisible(bool(self._status.text()))
-        self._retry.setVisible(self._is_last and self._message.state in ("failed", "interrupted"))
+        can_go_on = self._message.can_go_on
+        self._retry.setText(self.tr("Continue") if can_go_on else self.tr("Try again"))
+        has_retry = can_go_on or self._message.state in ("failed", "interrupted")
+        self._retry.setVisible(self._is_last and has_retry)
         self._retry.setFont(self._theme.font(0.86))
         self.actions_bar.show_for(self._message, is_done=is_done, is_quiet=is_quiet)
         self._place_actions()
@@ -297,6 +303,12 @@ class MessageWidget(QWidget):
         is_at_right = is_mirrored != (self._message.role == "user")
         x = old.right() + 1 - size.width() if is_at_right else old.left()
         self.actions_bar.setGeometry(x, old.top(), size.width(), size.height())
+
+    def _ask_retry(self) -> None:
+        if self._message.can_go_on:
+            self.action_asked.emit(self._message.id, "continue")
+        else:
+            self.retry_asked.emit(self._message.id)
 
     def _ask(self, name: str) -> None:
         self.action_asked.emit(self._message.id, name)

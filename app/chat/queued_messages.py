@@ -17,11 +17,14 @@ _CHIP_CHARACTERS = 42
 
 
 class QueuedMessages(QWidget):
-    """Shows what is queued. Signals: `edit_requested(place)`, `remove_requested(place)`, `send_requested()` when paused."""
+    """Shows what is queued. Signals: `edit_requested(place)`, `remove_requested(place)`, `send_requested()` and
+    `drop_requested()` when paused.
+    """
 
     edit_requested = Signal(int)
     remove_requested = Signal(int)
     send_requested = Signal()
+    drop_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -30,9 +33,13 @@ class QueuedMessages(QWidget):
         self._words = PlainLabel(look="small")
         self.send_button = button(self.tr("Send now"))
         self.send_button.clicked.connect(self.send_requested)
+        self.drop_button = button(self.tr("Drop all"), "quiet_button")
+        self.drop_button.clicked.connect(self.drop_requested)
+        self.is_paused = False
         self._line = QHBoxLayout(self)
         self._line.addWidget(self._words)
         self._line.addStretch(1)
+        self._line.addWidget(self.drop_button)
         self._line.addWidget(self.send_button)
         theme.changed.connect(self._restyle)
         self._restyle()
@@ -50,6 +57,8 @@ class QueuedMessages(QWidget):
                 self._chips.append(made)
         more = len(texts) - _SHOWN
         self._words.setText(self._heading(is_paused=is_paused, more=more))
+        self.is_paused = is_paused and bool(texts)
+        self.drop_button.setVisible(is_paused)
         self.send_button.setVisible(is_paused)
         self.setVisible(bool(texts))
 

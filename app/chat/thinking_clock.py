@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from inglenook.app.answers.answering import Answer, Answering
+from inglenook.app.answers.answering import Answer, Answering, Turn
 from inglenook.app.bridge import CHAT, EngineBridge
 from inglenook.app.tasks import Tasks
 from inglenook.app.text.reasoning import part_reply
@@ -44,6 +44,7 @@ class ThinkingClock(QObject):
         self._thoughts: dict[int, _Thought] = {}
         self._second = QTimer(self, interval=1_000)
         self._second.timeout.connect(self._tick)
+        answering.turn_started.connect(self._take_turn)
         answering.reply_text.connect(self._take_text)
         answering.reply_stopping.connect(self._stop)
         answering.reply_ended.connect(self._take_end)
@@ -57,6 +58,20 @@ class ThinkingClock(QObject):
         """What ends the thought that the prompt of a reply began; "" for none."""
         thought = self._thoughts.get(reply_id)
         return thought.end_tag if thought else ""
+
+    def _take_turn(self, turn: Turn) -> None:
+        """Go on counting where a reply that was cut off is gone on with."""
+        reply = turn.reply
+        if reply.text:
+            began_s = time.monotonic() - (reply.reasoning_s or 0.0)
+            parted = part_reply(reply.text, end_tag=reply.reasoning_end)
+            is_watched = parted.is_open or not reply.text.strip()
+            text = reply.text if is_watched else ""
+            self._thoughts[reply.id] = _Thought(
+                began_s, reply.reasoning_end, text, reply.reasoning_s, is_watched
+            )
+            if is_watched and reply.reasoning_s is not None:
+                self._second.start()
 
     def _take_text(self, reply_id: int, text: str) -> None:
         thought = self._thoughts.get(reply_id)

@@ -45,6 +45,7 @@ class TurnJoin(QObject):
         chat.edit_bar.save_requested.connect(self._save_edit)
         chat.edit_bar.cancel_requested.connect(self.end_edit)
         chat.composer.queue_requested.connect(self._queue)
+        chat.queue.drop_requested.connect(self._drop_waiting)
         chat.queue.edit_requested.connect(self._take_back)
         chat.queue.remove_requested.connect(self._remove)
         chat.queue.send_requested.connect(self._resume)
@@ -64,6 +65,8 @@ class TurnJoin(QObject):
             self._chats.regenerate(message_id)
         elif name in ("previous", "next"):
             self._show_version(message_id, 1 if name == "next" else -1)
+        elif name == "continue":
+            self._chats.go_on_with(message_id)
         elif name == "fork":
             self._fork(message_id)
         elif name == "delete_turn":
@@ -235,6 +238,28 @@ class TurnJoin(QObject):
         if texts:
             self._chats.ask(texts.pop(0), conversation_id=conversation_id)
         self._drop_empty()
+
+    def _drop_waiting(self) -> None:
+        """After the reply was stopped, Stop once more drops what waits, and offers it back."""
+        conversation_id = self._chats.conversation_id or 0
+        texts = self._queued.get(conversation_id, [])
+        if self._window.chat.composer.is_streaming or conversation_id not in self._paused or not texts:
+            return
+
+        def take_back() -> None:
+            self._queued[conversation_id] = [*texts, *self._queued.get(conversation_id, [])]
+            self._paused.add(conversation_id)
+            self.show_queue()
+
+        del self._queued[conversation_id]
+        self._paused.discard(conversation_id)
+        self.show_queue()
+        words = (
+            self.tr("1 waiting message was dropped.")
+            if len(texts) == 1
+            else self.tr("{0} waiting messages were dropped.").format(len(texts))
+        )
+        self._chats.tell(words, self.tr("Undo"), take_back)
 
     def _drop_empty(self) -> None:
         for conversation_id in [key for key, texts in self._queued.items() if not texts]:

@@ -302,6 +302,8 @@ class MainWindow(QMainWindow):
             self.chat.edit_bar.cancel_requested.emit()
         elif search.hasFocus() and search.text():
             search.clear()
+        elif self.page is self.chat and self.chat.take_escape():
+            pass
         elif not self.source.isHidden():
             self.close_source()
         elif self.page not in (self.chat, self.welcome):

@@ -80,6 +80,7 @@ class FakeClient:
     on_notice: Callable[[Notice], None] | None = None
     on_sleep: Callable[[], None] | None = None
     is_closed: bool = False
+    num_ended: int = 0
     _ids: Any = field(default_factory=lambda: itertools.count(1))
 
     def load(
@@ -115,6 +116,9 @@ class FakeClient:
         asked = self._asked(owner, on_event, "")
         asked.handle.deliver(Forgotten(0, 0))
         return asked.handle
+
+    def end_engine(self) -> None:
+        self.num_ended += 1
 
     def unload_when_idle(self, after_s: float | None) -> None:
         self.idle_after_s = after_s
