@@ -37,7 +37,13 @@ COMMANDS = {
 
 _FAILED, _USAGE, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 1, 2, 130, 141, 143
 # Names of the engine's parameters as the options that set them.
-_OPTIONS = {"context_length": "--context", "num_threads": "--threads", "kv_dtype": "--kv"}
+_OPTIONS = {
+    "context_length": "--context",
+    "num_threads": "--threads",
+    "kv_dtype": "--kv",
+    "num_cards": "--cards",
+    "card_layers": "--card-layers",
+}
 
 
 class _Parser(argparse.ArgumentParser):

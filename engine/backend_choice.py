@@ -66,6 +66,7 @@ def choose_backend(
         UnsupportedModelError: the back end asked for by name cannot run here, or cannot run this model.
     """
     kind, _, isa = name.partition(":")
+    asked = "" if cards is None else cards.asked
     if kind == CUDA or name == "auto":
         chooser = CardChooser(
             isa if kind == CUDA else "",
@@ -81,6 +82,10 @@ def choose_backend(
             return card
         if kind == CUDA:
             raise UnsupportedModelError(f"The CUDA back end does not run this model: {chooser.refusal}.")
+        if asked:
+            raise UnsupportedModelError(f"{asked} cannot be had: {chooser.refusal}.")
+    elif asked:
+        raise InvalidRequestError(f"{asked} is for the back end {CUDA}, not for {name}.")
     if kind == NATIVE or name == "auto":
         why = refusal(spec, source)
         if kv_dtype is not None and kv_dtype not in KV_DTYPE_IDS:

@@ -26,6 +26,12 @@ class CardOptions:
     card_layers: int | None = None
     context_length: int | None = None
 
+    @property
+    def asked(self) -> str:
+        """What was asked for, "" for nothing."""
+        found = {"num_cards": self.num_cards, "card_layers": self.card_layers}
+        return " and ".join(f"{name} {value}" for name, value in found.items() if value is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class CardNeed:

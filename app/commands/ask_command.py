@@ -125,9 +125,22 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument(
         "--kv",
-        choices=("float32", "float16", "bfloat16", "int8"),
+        choices=("float32", "float16", "bfloat16", "int8", "float8_e4m3fn"),
         metavar="TYPE",
-        help="type of the KV cache: float32, float16, bfloat16 or int8 (default: the back end's)",
+        help="type of the KV cache: float32, float16, bfloat16, int8, or float8_e4m3fn on newer NVIDIA cards (default: "
+        "the back end's)",
+    )
+    parser.add_argument(
+        "--cards",
+        type=int,
+        metavar="N",
+        help="NVIDIA cards that share the model (default: as few as hold it)",
+    )
+    parser.add_argument(
+        "--card-layers",
+        type=int,
+        metavar="N",
+        help="layers on the NVIDIA card, the rest on the processor (default: as many as fit)",
     )
     parser.add_argument(
         "--threads",
@@ -152,6 +165,8 @@ def run_ask(options: argparse.Namespace) -> int:
         context_length=options.context,
         num_threads=options.threads,
         kv_dtype=options.kv,
+        num_cards=options.cards,
+        card_layers=options.card_layers,
     )
     if options.model == "":
         raise UsageError("--model is empty.")

@@ -1,10 +1,12 @@
 """Which back end runs a model, and why."""
 
 import pytest
+import torch
 from tiny_gguf import write_tiny_gguf
 
 from inglenook.engine.backend_choice import backend_statuses, choose_backend
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
+from inglenook.engine.placement import CardOptions
 from inglenook.engine.weights.loader import open_model
 
 
@@ -68,3 +70,19 @@ def test_an_unknown_name_lists_the_known_ones(models):
 def test_a_cache_the_back_end_does_not_have_is_refused(models):
     with pytest.raises(InvalidRequestError, match="kv_dtype must be bfloat16 on torch-cpu, got 'int8'"):
         choose("torch-cpu", models[0], kv_dtype="int8")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this computer has a card")
+def test_cards_that_were_asked_for_and_are_not_here_are_not_passed_over(models):
+    with pytest.raises(UnsupportedModelError, match=r"num_cards 2 cannot be had: .*\."):
+        choose("auto", models[1], cards=CardOptions(num_cards=2))
+    with pytest.raises(
+        InvalidRequestError, match="card_layers 1 is for the back end cuda, not for torch-cpu"
+    ):
+        choose("torch-cpu", models[1], cards=CardOptions(card_layers=1))
+    with pytest.raises(
+        InvalidRequestError, match=r"backend cuda can be cuda, cuda:deterministic or cuda:reference"
+    ):
+        choose("cuda:fast", models[1])
+
+    assert choose("auto", models[1], cards=CardOptions(context_length=128)).name != "cuda"
