@@ -68,7 +68,7 @@ class ContextMeter(QPushButton):
                 painter.setBrush(QColor(c.hover) if self.underMouse() else Qt.BrushStyle.NoBrush)
                 painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), px(6), px(6))
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(c.border))
+            painter.setBrush(QColor(c.hover if self._theme.is_high_contrast else c.border))
             painter.drawRoundedRect(bar, height / 2, height / 2)
             filled = QRectF(bar)
             filled.setWidth(max(height, bar.width() * self._fill.share) if self._fill.used else 0)

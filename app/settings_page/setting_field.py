@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -117,7 +117,8 @@ class SettingField(QWidget):
             return box
         if spec.choices:
             choices = Choices()
-            choices.addItems(spec.words or spec.choices)
+            words = [QCoreApplication.translate("settings", word) for word in spec.words]
+            choices.addItems(words or spec.choices)
             choices.currentIndexChanged.connect(lambda index: self._tell(spec.choices[index]))
             return choices
         if spec.is_long:

@@ -68,7 +68,7 @@ class BackupJoin(QObject):
             return target.stat().st_size
 
         def done(size: int) -> None:
-            shown = QLocale().formattedDataSize(size)
+            shown = QLocale().formattedDataSize(size, 1, QLocale.DataSizeFormat.DataSizeSIFormat)
             words = self.tr("Everything was backed up into {0} ({1}). Models are not in it.")
             self._end(words.format(label(target.name, 80), shown))
 

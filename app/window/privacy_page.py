@@ -91,7 +91,7 @@ class PrivacyPage(QWidget):
             if (widget := item.widget()) is not None:
                 widget.deleteLater()
         for row, place in enumerate(places):
-            size = "…" if place.size_bytes < 0 else QLocale().formattedDataSize(place.size_bytes)
+            size = "…" if place.size_bytes < 0 else _size_words(place.size_bytes)
             self._grid.addWidget(PlainLabel(place.what), row, 0, Qt.AlignmentFlag.AlignTop)
             where = PlainLabel(place.path, look="muted", is_selectable=True)
             self._grid.addWidget(where, row, 1, Qt.AlignmentFlag.AlignTop)
@@ -131,6 +131,7 @@ class PrivacyPage(QWidget):
         self._layout.setSpacing(px(12))
         self._grid.setContentsMargins(px(18), px(14), px(18), px(14))
         self._grid.setHorizontalSpacing(px(18))
+        self._grid.setColumnMinimumWidth(0, px(250))
         self._grid.setVerticalSpacing(px(8))
         self._buttons.setSpacing(px(8))
         picture = icon("lock", self._theme.colours.muted).pixmap(
@@ -138,3 +139,7 @@ class PrivacyPage(QWidget):
         )
         for lock in self._locks:
             lock.setPixmap(picture)
+
+
+def _size_words(size_bytes: int) -> str:
+    return QLocale().formattedDataSize(size_bytes, 1, QLocale.DataSizeFormat.DataSizeSIFormat)

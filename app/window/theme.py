@@ -70,7 +70,7 @@ DARK = Colours(
 
 LIGHT_CONTRAST = Colours(
     window="#ffffff", panel="#ffffff", text="#000000", muted="#2b2b2b", border="#000000", accent="#7a2600",
-    on_accent="#ffffff", bubble="#ffffff", code="#ffffff", code_border="#000000", inline_code="#ededed",
+    on_accent="#ffffff", bubble="#ededed", code="#ffffff", code_border="#000000", inline_code="#ededed",
     hover="#e2e2e2", selection="#00319e", on_selection="#ffffff", error="#8a0000", error_ground="#ffffff",
     caution="#5c2f00",
     tokens={
@@ -80,7 +80,7 @@ LIGHT_CONTRAST = Colours(
 )  # fmt: skip
 DARK_CONTRAST = Colours(
     window="#000000", panel="#000000", text="#ffffff", muted="#e0e0e0", border="#ffffff", accent="#ffc14d",
-    on_accent="#000000", bubble="#000000", code="#000000", code_border="#ffffff", inline_code="#262626",
+    on_accent="#000000", bubble="#262626", code="#000000", code_border="#ffffff", inline_code="#262626",
     hover="#333333", selection="#ffe066", on_selection="#000000", error="#ffb3ab", error_ground="#000000",
     caution="#ffd75e",
     tokens={
