@@ -14,6 +14,7 @@ from inglenook.engine.backend import Backend, WeightSource
 from inglenook.engine.cuda_backend import DETERMINISTIC, NAME, CudaBackend, cuda_status, refusal
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype
+from inglenook.engine.memory import estimate_need
 from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.native_backend import NativeBackend
 from inglenook.engine.native_backend import refusal as native_refusal
@@ -67,14 +68,19 @@ class CardChooser:
             UnsupportedModelError: what was asked for cannot be had.
         """
         assert self.refusal is None, "asked to choose although cards are refused"
+        weights = self._one("").estimate_weight_bytes(self._spec, self._source.size_bytes)
         need = card_need(
-            self._spec, self._source, self._kv_dtype or _OFFLOAD_KV, self._options.context_length
+            self._spec,
+            self._source,
+            self._kv_dtype or _OFFLOAD_KV,
+            self._options.context_length,
+            alone_bytes=estimate_need(weights, 0, self._spec.vocab_size),
         )
         placement = place(need, self._free_bytes(), self._options)
         if placement.num_cards > 1:
             return self._several(placement)
         if placement.card_layers == self._spec.num_layers:
-            return self._one(placement)
+            return self._one(f"{self._status}; {placement.reason}")
         if not placement.num_cards:
             self.refusal = placement.reason
             return None
@@ -98,13 +104,13 @@ class CardChooser:
             return [1 << 62]
         return [torch.cuda.mem_get_info(card)[0] for card in range(torch.cuda.device_count())]
 
-    def _one(self, placement: Placement) -> Backend:
+    def _one(self, reason: str) -> Backend:
         if not self._is_card:
             return CudaBackend.on_cpu(kv_dtype=self._kv_dtype)
         return CudaBackend(
             kv_dtype=self._kv_dtype,
             is_deterministic=self._mode == DETERMINISTIC,
-            reason=f"{self._status}; {placement.reason}",
+            reason=reason,
         )
 
     def _several(self, placement: Placement) -> Backend:

@@ -224,9 +224,9 @@ class CudaBackend:
     def _drawer(self, device: torch.device) -> Drawer:
         if device.type != "cuda":
             return PlainDrawer()
-        from inglenook.engine.triton_drawer import TritonDrawer
+        from inglenook.engine.triton_drawer import FAST_FLOAT64, TritonDrawer
 
-        return TritonDrawer(device, takes_filters=torch.cuda.get_device_capability(device)[1] == 0)
+        return TritonDrawer(device, takes_filters=torch.cuda.get_device_capability(device) in FAST_FLOAT64)
 
     def _kernels(self, spec: ModelSpec) -> DeviceOperations:
         # Triton is imported when a card is used, and never before

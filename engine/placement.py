@@ -14,8 +14,9 @@ from inglenook.engine.kv_cache import KVDtype, kv_groups
 from inglenook.engine.memory import LISTED_CONTEXT, format_bytes, kv_bytes
 from inglenook.engine.models.spec import ModelSpec
 
-# work space of the kernels, graphs and buffers of a step, beside weights and KV cache
+# work space of the kernels and graphs, at least, beside weights, buffers of a step and KV cache
 CARD_RUNTIME_BYTES = 400_000_000
+_LOADED_BYTES = 2  # of an element of a matrix that is not quantised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +67,19 @@ class Placement:
     reason: str
 
 
-def card_need(spec: ModelSpec, source: WeightSource, kv_dtype: KVDtype, context: int | None) -> CardNeed:
-    """What a model needs on a card, quantised matrices at the width that they have in the file."""
+def card_need(
+    spec: ModelSpec, source: WeightSource, kv_dtype: KVDtype, context: int | None, *, alone_bytes: int = 0
+) -> CardNeed:
+    """What a model needs on a card, quantised matrices at the width that they have in the file.
+
+    alone_bytes: what `memory.estimate_need` says of it without a KV cache, so that both agree on what fits.
+    """
     sizes = [0] * spec.num_layers
     whole = {"head": 0, "embedding": 0}
     for name in source.names:
-        size = source.tensor(name).size_bytes
+        tensor = source.tensor(name)
+        is_plain = tensor.format.block_size == 1 and len(tensor.shape) == 2
+        size = tensor.shape[0] * tensor.shape[1] * _LOADED_BYTES if is_plain else tensor.size_bytes
         if name.startswith("layers."):
             sizes[int(name.split(".", 2)[1])] += size
         elif name in whole:
@@ -80,7 +88,9 @@ def card_need(spec: ModelSpec, source: WeightSource, kv_dtype: KVDtype, context:
     kv = kv_bytes(kv_groups(spec, kv_dtype), tokens) // spec.num_layers
     head = whole["embedding"] if spec.tied_head else whole["head"]
     # tied, the head is the embedding: on one card it is there once
-    return CardNeed(tuple(size + kv for size in sizes), head, 0 if spec.tied_head else whole["embedding"])
+    embedding = 0 if spec.tied_head else whole["embedding"]
+    runtime = max(CARD_RUNTIME_BYTES, alone_bytes - sum(sizes) - head - embedding)
+    return CardNeed(tuple(size + kv for size in sizes), head, embedding, runtime)
 
 
 def place(need: CardNeed, free_bytes: Sequence[int], options: CardOptions) -> Placement:

@@ -1,7 +1,7 @@
 """Draws on an NVIDIA card: the logits stay there, and 8 bytes a row come back.
 
 Rows with filters take some forty passes in float64 by one program; cards for games do float64 at a 64th of their speed,
-where the host is faster. So filters are taken by cards for computing only (compute capability x.0).
+where the host is faster. So filters are taken by cards for computing only.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from inglenook.engine.draw import Draw
 from inglenook.kernels import sampling_triton
 from inglenook.kernels.gumbel import noise_base
 
+# compute capabilities with float64 at half of float32's speed: A100, H100 and H200, B200
+FAST_FLOAT64 = ((8, 0), (9, 0), (10, 0))
 _NUMBERS = 5  # base, temperature, top-p, min-p, top-k
 
 

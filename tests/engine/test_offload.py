@@ -8,11 +8,14 @@ from random_models import RandomModel, Steps, small_spec
 
 from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.batch import Batch
+from inglenook.engine.card_choice import CardChooser
 from inglenook.engine.client import EngineClient
+from inglenook.engine.cuda_backend import CudaBackend
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
+from inglenook.engine.memory import estimate_need, format_bytes
 from inglenook.engine.models.spec import ModelSpec, RopeSpec
-from inglenook.engine.offload import LayersSource, OffloadModel, part_spec
-from inglenook.engine.placement import CardOptions
+from inglenook.engine.offload import LayersSource, OffloadBackend, OffloadModel, part_spec
+from inglenook.engine.placement import CardOptions, card_need
 from inglenook.engine.request import LoadOptions, Request, SamplingParams
 from inglenook.engine.torch_backend import TORCH_BACKENDS
 from inglenook.kernels.native import NativeUnavailableError, load_native
@@ -163,3 +166,27 @@ def test_a_real_model_answers_alike_however_its_layers_are_divided(smollm2: Path
     assert divided.token_ids == whole.token_ids
     assert f"{card_layers} of 30 layers run on the card and the rest on the processor." in facts.notices
     assert f"{card_layers} of 30 layers were asked for on the card" in facts.backend_reason
+
+
+def test_a_card_with_too_little_memory_gets_the_last_layers_that_fit_it(monkeypatch) -> None:
+    spec = small_spec()
+    source = RandomModel(spec, lambda name: "Q8_0")
+    alone = estimate_need(
+        CudaBackend.on_cpu().estimate_weight_bytes(spec, source.size_bytes), 0, spec.vocab_size
+    )
+    need = card_need(spec, source, "float16", 64, alone_bytes=alone)
+    options = CardOptions(context_length=64)
+
+    def choose(free: int):
+        monkeypatch.setattr(CardChooser, "_free_bytes", lambda self: [free])
+        return choose_backend("cuda:reference", spec, source, cards=options)
+
+    two, whole = choose(need.part(2)), choose(need.whole)
+
+    assert isinstance(two, OffloadBackend)
+    assert two.notice == "2 of 3 layers run on the card and the rest on the processor."
+    words = f"it needs {format_bytes(need.whole)}, and {format_bytes(need.part(2))} of the card are free"
+    assert words in two.reason
+    assert isinstance(whole, CudaBackend)
+    with pytest.raises(UnsupportedModelError, match="too few for one layer"):
+        choose(1000)

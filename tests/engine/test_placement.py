@@ -3,7 +3,7 @@
 from random_models import RandomModel, small_spec
 
 from inglenook.engine.kv_cache import kv_groups
-from inglenook.engine.placement import CardNeed, CardOptions, card_need, place
+from inglenook.engine.placement import CARD_RUNTIME_BYTES, CardNeed, CardOptions, card_need, place
 
 GB = 10**9
 # ten layers of 1 GB, a head of 2, an embedding of 1
@@ -64,3 +64,14 @@ def test_what_a_model_needs_is_its_file_and_its_cache() -> None:
         # a part has the head, and the embedding only where that is the head
         assert need.part(1) - need.runtime == need.layers[2] + need.head
     assert card_need(tied, RandomModel(tied, lambda name: "Q8_0"), "float16", None).layers[0] > need.layers[0]
+
+
+def test_what_the_check_before_loading_counts_is_counted_here_too() -> None:
+    spec = small_spec()
+    source = RandomModel(spec, lambda name: "F32")
+    loaded = 2 * spec.num_parameters
+
+    need = card_need(spec, source, "float16", 64, alone_bytes=loaded + 10**9)
+
+    assert abs(need.runtime - 10**9) < 10_000  # but for the norms
+    assert card_need(spec, source, "float16", 64).runtime == CARD_RUNTIME_BYTES
