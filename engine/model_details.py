@@ -82,5 +82,10 @@ def check_template(path: Path, template: str) -> TemplateCheck:
                     f"{remark} It writes none of this model's control tokens; replies may not end.".strip()
                 )
             return TemplateCheck("", remark, prompt.text, len(prompt.token_ids))
+    except TemplateError as error:
+        # The sentence is made for who asks a question; here there is something better to do.
+        what = str(error).replace(" Ask with a raw prompt, or use another model.", "").rstrip(".")
+        what = what.replace("This model's chat template", "This chat template", 1)
+        return TemplateCheck(f"{what}. Correct it, or take the model's own.")
     except EngineError as error:
         return TemplateCheck(str(error))

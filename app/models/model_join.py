@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from inglenook.app.application import Application
 from inglenook.app.bridge import CHAT, EngineState, ModelState
+from inglenook.app.models.comparison_join import ComparisonJoin
 from inglenook.app.models.memory_need import memory_need
 from inglenook.app.models.model_card import CardState, ModelCard, gigabytes
 from inglenook.app.models.model_settings_join import ModelSettingsJoin
@@ -24,7 +25,7 @@ from inglenook.engine.model_library import InstalledModel
 
 
 class ModelJoin(QObject):
-    """Shows models and does what is asked of them."""
+    """Shows models and does what is asked of them; `comparison` asks two at once."""
 
     def __init__(self, window: MainWindow, application: Application) -> None:
         super().__init__(window)
@@ -33,6 +34,7 @@ class ModelJoin(QObject):
         self._problems: dict[str, str] = {}
         self._is_known = False
         self._settings = ModelSettingsJoin(window, window.theme, application)
+        self.comparison = ComparisonJoin(window, application)
         self._warned = ("", "")  # path and words, so that a line taken away stays so
         page, welcome, models, bridge = window.models, window.welcome, application.models, application.bridge
         page.get_requested.connect(self._get)

@@ -40,7 +40,7 @@ def test_the_models_own_template_passes_and_shows_what_it_renders(tiny: Path) ->
 @pytest.mark.parametrize(
     ("template", "words"),
     [
-        ("{% for m in messages %}{{ m.content }}", "This model's chat template is not usable"),
+        ("{% for m in messages %}{{ m.content }}", "This chat template is not usable"),
         ("{{ raise_exception('No chats here.') }}", "No chats here."),
         ("<|im_start|>assistant\n", "leaves the question “What is a hedge?” out"),
         (
@@ -48,7 +48,7 @@ def test_the_models_own_template_passes_and_shows_what_it_renders(tiny: Path) ->
             "leaves the earlier reply “A row of shrubs.” out",
         ),
         ("{{ ''.__class__.__mro__ }}", "not usable"),
-        ("x" * 70_000, "70,000 bytes; at most 65,536 are allowed"),
+        ("x" * 70_000, "70,000 bytes; at most 65,536 are allowed. Correct it"),
     ],
 )
 def test_a_template_that_cannot_be_used_is_refused_in_a_sentence(
