@@ -3,7 +3,8 @@
 The policy, all of it in `plan`:
 
 - Sequences with one token to compute (decode) go first, with their drafts; then prompts share what is left of the
-  budget evenly, so a short prompt never stands behind a long one; both kinds mix in a step.
+  budget evenly, the four shortest and the four oldest of them before others: so a short prompt never stands behind a
+  long one, no long one waits for ever, and not all of them are half computed at once. Both kinds mix in a step.
 - A smaller priority number goes first. While a prompt of one priority is being computed, decoding of a larger number
   pauses, so that a person's first token does not wait for background work.
 - Blocks are taken only for tokens that are computed now. When they lack, the running sequence with the largest
@@ -13,8 +14,13 @@ The policy, all of it in `plan`:
 
 from __future__ import annotations
 
+import heapq
+
 from inglenook.engine.kv_blocks import BlockTables, KVBlocks
 from inglenook.engine.sequence import Chunk, Sequence, StepPlan
+from inglenook.engine.waiting_queue import WaitingQueue
+
+_ABREAST = 4  # so many of the shortest prompts and of the oldest share a step
 
 
 class Scheduler:
@@ -27,7 +33,7 @@ class Scheduler:
         self.num_prompt_tokens_queried = 0
         self.num_prompt_tokens_cached = 0
         self._max_running = min(max_running, max_step_tokens)  # so that everyone running gets a token a step
-        self._waiting: list[Sequence] = []
+        self._waiting = WaitingQueue()
         self._running: list[Sequence] = []
         self._arrivals = 0
 
@@ -51,11 +57,16 @@ class Scheduler:
         """Tokens whose keys and values running sequences hold; shared ones count for each."""
         return sum(sequence.num_computed for sequence in self._running)
 
+    @property
+    def decoding(self) -> list[Sequence]:
+        """Running sequences with one token to compute."""
+        return [sequence for sequence in self._running if sequence.num_pending == 1]
+
     def add(self, sequence: Sequence) -> None:
         """Queue a new sequence behind those of its priority."""
         self._arrivals += 1
         sequence.arrival = self._arrivals
-        self._waiting.append(sequence)
+        self._waiting.add(sequence)
 
     def limit_step(self, max_step_tokens: int) -> None:
         """Compute at most so many tokens a step from now on."""
@@ -92,10 +103,8 @@ class Scheduler:
         while True:
             chunks: list[Chunk] = []
             budget = self.max_step_tokens
-            prompting = [s.priority for s in self._waiting] + [
-                s.priority for s in self._running if s.num_pending > 1
-            ]
-            pressing = min(prompting, default=None)
+            prompting = [s.priority for s in self._running if s.num_pending > 1]
+            pressing = min(prompting + self._waiting.priorities[:1], default=None)
             for sequence in sorted(self._running, key=_order):
                 paused = pressing is not None and sequence.priority > pressing
                 if sequence.num_pending == 1 and budget and not paused and sequence in self._running:
@@ -134,18 +143,21 @@ class Scheduler:
 
     def _plan_prompts(self, budget: int, chunks: list[Chunk]) -> None:
         """Share the budget among prompts of the smallest priority number, then go on to the next number."""
-        prompts = [s for s in self._running if s.num_pending > 1] + self._waiting
-        for priority in sorted({s.priority for s in prompts}):
-            # The shortest first: what it leaves of its share goes to the longer ones.
-            group = sorted(
-                (s for s in prompts if s.priority == priority), key=lambda s: (s.num_pending, s.arrival)
-            )
-            group = group[: max(1, budget)]
-            for index, sequence in enumerate(group):
-                if budget <= 0:
-                    return
-                share = -(-budget // (len(group) - index))
-                budget -= self._plan_prompt(sequence, share, chunks)
+        running = [s for s in self._running if s.num_pending > 1]
+        for priority in sorted({s.priority for s in running}.union(self._waiting.priorities)):
+            tried: set[Sequence] = set()
+            while budget > 0:
+                mine = [s for s in running if s.priority == priority and s not in self._waiting]
+                mine += self._waiting.first(priority, _ABREAST)
+                group = _first([s for s in mine if s not in tried])[:budget]
+                tried.update(group)
+                before = budget
+                for index, sequence in enumerate(group):
+                    # The shortest first: what it leaves of its share goes to the longer ones.
+                    share = -(-budget // (len(group) - index))
+                    budget -= self._plan_prompt(sequence, share, chunks) if share else 0
+                if budget == before:
+                    break  # nobody is left, or blocks lack
 
     def _plan_prompt(self, sequence: Sequence, share: int, chunks: list[Chunk]) -> int:
         """Plan as many tokens as share and blocks allow; only larger priority numbers are preempted for it."""
@@ -198,7 +210,7 @@ class Scheduler:
         self._give_back(sequence)
         sequence.preemptions += 1
         self.num_preemptions += 1
-        self._waiting.append(sequence)
+        self._waiting.add(sequence)
 
     def _remember(self, sequence: Sequence) -> None:
         self.kv.commit(
@@ -216,6 +228,13 @@ class Scheduler:
 
     def _release_tables(self, sequence: Sequence, tables: BlockTables, num_computed: int) -> None:
         self.kv.release(tables, sequence.token_ids, num_computed, salt=sequence.salt, owner=sequence.owner)
+
+
+def _first(prompts: list[Sequence]) -> list[Sequence]:
+    """The shortest prompts and the oldest ones, shortest first."""
+    by_length = sorted(prompts, key=lambda s: (s.num_pending, s.arrival))
+    oldest = set(heapq.nsmallest(_ABREAST, prompts, key=lambda s: s.arrival))
+    return [s for place, s in enumerate(by_length) if place < _ABREAST or s in oldest]
 
 
 def _order(sequence: Sequence) -> tuple[int, int]:

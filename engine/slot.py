@@ -269,11 +269,10 @@ class Slot:
 
     def _draft(self) -> None:
         """Let every decoding sequence guess its next tokens."""
+        assert self.model is not None
         decoding = [
-            generation
-            for completion in self.completions.values()
-            for generation in completion.choices
-            if generation.finish_reason is None and generation.sequence.num_pending == 1
+            self.completions[sequence.id].choices[sequence.choice]
+            for sequence in self.model.scheduler.decoding
         ]
         for generation in decoding:
             generation.draft(lambda number: self._cost.delay(len(decoding) + number, len(decoding)))

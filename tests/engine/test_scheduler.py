@@ -354,3 +354,34 @@ def test_blocks_of_wrong_drafts_are_given_back():
     step(scheduler)
 
     assert len(one.tables.groups[0]) == 1
+
+
+def test_a_short_prompt_is_computed_soon_behind_ten_thousand_long_ones_and_the_oldest_too():
+    scheduler = make(num_blocks=400, budget=64)
+    crowd = [sequence(n, 300) for n in range(10_000)]
+    for one in crowd:
+        scheduler.add(one)
+    scheduler.commit(scheduler.plan())
+    late = sequence(10_000, 12)
+    scheduler.add(late)
+
+    steps = 0
+    while late.num_pending and steps < 5:
+        scheduler.commit(scheduler.plan())
+        steps += 1
+    half_computed = scheduler.num_running
+    for _ in range(60):
+        scheduler.commit(scheduler.plan())
+
+    assert steps <= 2
+    assert half_computed <= 9
+    assert crowd[0].num_pending <= 1
+    assert scheduler.num_preemptions == 0
+
+
+def test_many_short_prompts_fill_a_step():
+    scheduler = make(num_blocks=400, budget=128)
+    for n in range(100):
+        scheduler.add(sequence(n, 5))
+
+    assert scheduler.plan().num_tokens == 128
