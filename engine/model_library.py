@@ -17,9 +17,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +30,11 @@ from inglenook.engine.fetch import fetch_hub_file, fetch_wheel, no_room_left
 from inglenook.engine.memory import estimate_listed_need
 from inglenook.engine.model_catalogue import CATALOGUE, CatalogueEntry, HubSource, ModelKind, catalogue_entry
 from inglenook.engine.model_import import ModelFacts, copy_model, inspect_model, shown
+from inglenook.engine.model_names import check_name, is_name, is_unicode, suggest_name
 from inglenook.engine.partial_folder import PARTIAL, partial_folder
 from inglenook.engine.private_files import make_folder, replace_file, sync_folder
 
 _RECORD = "model.json"
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
-_RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +107,7 @@ class ModelLibrary:
         Raises:
             ModelNotFoundError: the library has none; the message says how to get it.
         """
-        model = self._find(name) if _is_name(name) else None
+        model = self._find(name) if is_name(name) else None
         if model is not None:
             return model
         if any(entry.name == name for entry in self._catalogue):
@@ -172,17 +170,35 @@ class ModelLibrary:
             LibraryError: the name is not allowed or taken, or the copy could not be made.
         """
         path = path.expanduser().absolute()
-        if not copy and not _is_unicode(str(path)):
+        if not copy and not is_unicode(str(path)):
             raise LibraryError(
                 f"The name of {shown(str(path))} is not UTF-8 text. Rename it, or import a copy with --copy."
             )
         facts = inspect_model(path)
-        name = _suggest_name(path) if name is None else name
-        if not _is_name(name):
-            raise LibraryError(
-                f"A model's name has 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins and ends with a letter or "
-                f"digit; got {name[:80]!r}. Choose one with --name."
-            )
+        name = suggest_name(path) if name is None else name
+
+        def make(target: Path) -> ModelRecord:
+            if copy:
+                copy_model(path, target, progress)
+            else:
+                target.symlink_to(path)
+            return _imported_record(facts, shown(str(path)))
+
+        return self._add(name, path, _content_name(path.is_dir()), make, "imported")
+
+    def quantize(self, source: Path, *, name: str, make: Callable[[Path], ModelRecord]) -> InstalledModel:
+        """Add a folder of safetensors that `make` writes to the path that it gets, from the model at `source`.
+
+        Raises:
+            LibraryError: the name is not allowed or taken, or the disk filled up; nothing is kept then.
+        """
+        return self._add(name, source, _content_name(True), make, "quantised")
+
+    def _add(
+        self, name: str, source: Path, content: str, make: Callable[[Path], ModelRecord], done: str
+    ) -> InstalledModel:
+        """Build a model in a folder of its own and give it its name when it is whole."""
+        check_name(name)
         with partial_folder(self.folder, name) as partial:
             if (self.folder / name).exists():
                 raise LibraryError(
@@ -191,19 +207,14 @@ class ModelLibrary:
             shutil.rmtree(partial / "entry", ignore_errors=True)
             made = partial / "entry"
             make_folder(made)
-            target = made / _content_name(path.is_dir())
             try:
-                if copy:
-                    copy_model(path, target, progress)
-                else:
-                    target.symlink_to(path)
-                self._publish(name, made, _imported_record(facts, shown(str(path))))
+                self._publish(name, made, make(made / content))
             except OSError as error:
                 if error.errno == errno.ENOSPC:
                     raise LibraryError(
-                        f"The disk filled up while {path.name} was imported into {self.folder}. Nothing was kept."
+                        f"The disk filled up while {source.name} was {done} into {self.folder}. Nothing was kept."
                     ) from error
-                raise LibraryError(f"{path} could not be imported: {error.strerror}.") from error
+                raise LibraryError(f"{source} could not be {done}: {error.strerror}.") from error
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
         return self.get(name)
@@ -218,7 +229,7 @@ class ModelLibrary:
             LibraryError: the folder cannot be changed.
         """
         folder = self.folder / name
-        if not _is_name(name) or not (self.folder / PARTIAL / name).is_dir():
+        if not is_name(name) or not (self.folder / PARTIAL / name).is_dir():
             model = self.get(name)
             if model.is_shared:
                 raise LibraryError(
@@ -310,27 +321,9 @@ def shared_model_folders(environment: Mapping[str, str] = os.environ) -> tuple[P
 
 def _model_names(folder: Path) -> set[str]:
     try:
-        return {p.name for p in folder.iterdir() if _is_name(p.name) and p.is_dir()}
+        return {p.name for p in folder.iterdir() if is_name(p.name) and p.is_dir()}
     except FileNotFoundError:
         return set()
-
-
-def _is_name(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None and ".." not in name and not _RESERVED.fullmatch(name)
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether the text has no half characters, which file names that cannot be decoded have."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _suggest_name(path: Path) -> str:
-    stem = path.name if path.is_dir() else path.stem
-    if path.parent.name == "snapshots":  # of the hub's cache, models--OWNER--NAME/snapshots/REVISION
-        stem = path.parent.parent.name.rpartition("--")[2]
-    name = re.sub(r"[^a-z0-9._]+", "-", stem.lower())
-    name = re.sub(r"\.\.+", ".", name).strip("-._")[:64].strip("-._")
-    return name if _is_name(name) else f"model-{name}".strip("-._")[:64]
 
 
 def _content_name(is_folder: bool) -> str:

@@ -80,6 +80,7 @@ class NativeBackend:
 
     hands_on: models return the hidden states of their last layer, float32 [R, hidden_size], and need no head: another
     device has the layers that follow.
+    is_kept: packed weights are kept in `folder`; else every load packs.
 
     Raises:
         NativeUnavailableError: no kernels were built, or none that this processor runs.
@@ -97,12 +98,13 @@ class NativeBackend:
         kv_dtype: KVDtype = "float16",
         folder: Path | None = None,
         hands_on: bool = False,
+        is_kept: bool = True,
     ) -> None:
         self._library = load_native(isa)
         self._hands_on = hands_on
         self._num_threads = num_threads
         self._kv_dtype: KVDtype = kv_dtype
-        self._folder = folder or packed_folder()
+        self._folder = (folder or packed_folder()) if is_kept else None
         self.reason = f"its {self._library.isa} kernels are built and this processor runs them"
 
     @property

@@ -68,7 +68,7 @@ class PackedWeights:
     def open(
         cls,
         library: NativeLibrary,
-        folder: Path,
+        folder: Path | None,
         name: str,
         tensors: Mapping[str, Callable[[], WeightTensor]],
         progress: Callable[[int], None],
@@ -77,7 +77,7 @@ class PackedWeights:
 
         Args:
             library: does the packing.
-            folder: of packed files; made when missing. Where it cannot be written, packing is repeated at each load.
+            folder: of packed files; made when missing. Where it cannot be written, or is None, each load packs anew.
             name: changes whenever a tensor does.
             tensors: one callable for each canonical name, called only to pack.
             progress: called with the bytes of the source packed so far; may raise to stop.
@@ -85,14 +85,15 @@ class PackedWeights:
         Raises:
             ValueError: a tensor's format has no packed form.
         """
-        path = folder / f"{name}.{LAYOUT_VERSION}.packed"
-        found = _read_file(library, path)
-        if found is not None:
+        path = None if folder is None else folder / f"{name}.{LAYOUT_VERSION}.packed"
+        found = None if path is None else _read_file(library, path)
+        if path is not None and found is not None:
             with contextlib.suppress(OSError):
                 os.utime(path)
             return cls(*found)
         packed, memory = _pack(library, tensors, progress)
-        _write_file(library, path, packed, memory)
+        if path is not None:
+            _write_file(library, path, packed, memory)
         return cls(packed, memory)
 
     @property

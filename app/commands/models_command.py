@@ -1,4 +1,4 @@
-"""`inglenook models`: what is in the library and what can be fetched; get, import and remove."""
+"""`inglenook models`: what is in the library and what can be fetched; get, import, quantize and remove."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from inglenook.app.commands.command_name import with_command
+from inglenook.app.commands.quantize_command import add_quantize
 from inglenook.app.commands.terminal import StatusLine, harmless_json, one_line, wrapped
 from inglenook.app.paths import UserFolders, ensure, given_path, user_folders
 from inglenook.engine.memory import format_bytes, memory_state
@@ -17,7 +18,9 @@ from inglenook.engine.model_library import InstalledModel, ModelLibrary
 def add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command and its own commands to the parser."""
     parser = commands.add_parser(
-        "models", help="list, get, import and remove models", description="The models on this computer."
+        "models",
+        help="list, get, import, quantize and remove models",
+        description="The models on this computer.",
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
@@ -38,6 +41,8 @@ def add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     importing.add_argument("--name", metavar="N", help="name in the library (default: from the file's name)")
     importing.set_defaults(run=run_import)
+
+    add_quantize(actions)
 
     removing = actions.add_parser("remove", help="remove a model; the original of an import stays")
     removing.add_argument("name", metavar="NAME", help="a name that 'inglenook models list' shows")

@@ -113,8 +113,12 @@ def _refuse(config: Metadata, kind: Architecture) -> None:
         raise unsupported(config, "use_bidirectional_attention", "is true: this is no text generator")
     if config.has("quantization_config"):
         section = config.section("quantization_config")
-        method = describe(section and section.get("quant_method"))
-        raise unsupported(config, "quantization_config", f"is {method}; a GGUF version of this model may be")
+        method = section and section.get("quant_method")
+        # of a model that was quantised here; the weights' own file names their formats
+        if method != "inglenook":
+            raise unsupported(
+                config, "quantization_config", f"is {describe(method)}; a GGUF version of this model may be"
+            )
     if not kind.fuses and config.number("partial_rotary_factor", 0, 1, default=1.0) != 1.0:
         raise unsupported(config, "partial_rotary_factor", "is not 1")
     if config.integer("pretraining_tp", 0, default=1) > 1:

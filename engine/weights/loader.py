@@ -131,6 +131,17 @@ class ModelFile:
             return _plus_one(tensor)
         return tensor
 
+    def file_tensors(self) -> dict[str, tuple[str, ...]]:
+        """The names that the file itself gives its tensors, each with the canonical ones that lie in it."""
+        found: dict[str, tuple[str, ...]] = {}
+        for canonical, place in self._places.items():
+            found[place.name] = (*found.get(place.name, ()), canonical)
+        return found
+
+    def file_tensor(self, name: str) -> WeightTensor:
+        """A tensor of the file by the file's own name, exactly as it lies there."""
+        return self._container.tensor(name)
+
     def _in_halves(self, name: str, tensor: WeightTensor) -> WeightTensor:
         """Queries and keys, their biases too, with the rows of each rotary pair apart."""
         part = name.rpartition(".")[2].removesuffix("_bias")

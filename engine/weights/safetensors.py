@@ -2,13 +2,13 @@
 
 A file is a u64 header length, a JSON header {name: {dtype, shape, data_offsets}}, and the tensors, which must follow
 each other without a gap from the header's end to the file's. The header is checked against the file's size before it
-is read, and each tensor's offsets against its shape. F32, F16 and BF16 can be read; other element types are refused
-by name when asked for.
+is read, and each tensor's offsets against its shape. F32, F16 and BF16 can be read, and the formats of models that
+were quantised here, which `safetensors_writer.py` describes; other element types are refused by name when asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -17,12 +17,20 @@ from inglenook.engine.errors import ModelFileError, UnsupportedModelError
 from inglenook.engine.weights.json_file import parse_json_object
 from inglenook.engine.weights.mapped_file import MappedFile, size_words, wrong_file
 from inglenook.engine.weights.metadata import describe
-from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
+from inglenook.kernels.weight_tensor import FORMATS, WeightFormat, WeightTensor
 
 MAX_HEADER_BYTES = 2 << 20
 MAX_TENSORS = 20_000
 MAX_NAME_LENGTH = 255
 MAX_AXES = 8
+
+# formats that lie in a file as bytes and are named in its __metadata__
+GROUP_FORMATS = (
+    "Q4_1", "QINT4_G64", "QINT4_G128", "Q8_0", "QINT8_G64", "QINT8_G128", "QFLOAT8_G32", "QFLOAT8_G64",
+    "QFLOAT8_G128",
+)  # fmt: skip
+LAYOUT_KEY = "inglenook.layout"
+LAYOUT_VERSION = "1"
 
 # element type -> bytes; those we cannot run are known so that a file's layout can be checked
 _ELEMENT_BYTES = {
@@ -33,7 +41,7 @@ _ELEMENT_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """Where a tensor lies: `start` is from the beginning of the file."""
+    """Where a tensor lies: `start` is from the beginning of the file, `dtype` an element type or a group format."""
 
     name: str
     dtype: str
@@ -116,11 +124,31 @@ class SafetensorsFile:
         if len(header) > MAX_TENSORS:
             raise self._error(f"it has {len(header):,} tensors; at most {MAX_TENSORS:,} are allowed")
         self.header_bytes = 8 + length
-        tensors = {name: self._tensor_info(name, entry) for name, entry in header.items()}
+        formats = self._group_formats(notes, header)
+        tensors = {name: self._tensor_info(name, entry, formats.get(name)) for name, entry in header.items()}
         self._check_layout(tensors)
         return tensors
 
-    def _tensor_info(self, name: str, entry: object) -> TensorInfo:
+    def _group_formats(self, notes: dict[str, str], header: Collection[str]) -> dict[str, WeightFormat]:
+        """The formats that the file's notes give its tensors, if it was quantised here."""
+        version = notes.get(LAYOUT_KEY)
+        if version is None:
+            return {}
+        if version != LAYOUT_VERSION:
+            raise UnsupportedModelError(
+                f"{self.name} was quantised with layout {describe(version)}; this program reads {LAYOUT_VERSION}. "
+                "Use a newer inglenook, or quantise the model anew."
+            )
+        formats = {}
+        for name in notes.keys() & header:
+            if notes[name] not in GROUP_FORMATS:
+                raise UnsupportedModelError(
+                    f"{self.name}: the tensor {name[:100]!r} has the format {describe(notes[name])}, which is unknown."
+                )
+            formats[name] = FORMATS[notes[name]]
+        return formats
+
+    def _tensor_info(self, name: str, entry: object, form: WeightFormat | None) -> TensorInfo:
         check_tensor_name(name, self.name)
         if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
             raise self._error(f"the tensor {name} must have dtype, shape and data_offsets and nothing else")
@@ -141,7 +169,15 @@ class SafetensorsFile:
             raise self._error(
                 f"the tensor {name} lies from {start:,} to {end:,}, but {dtype} {shape} needs {size:,} bytes"
             )
-        return TensorInfo(name, dtype, tuple(shape), self.header_bytes + start, size)
+        if form is None:
+            return TensorInfo(name, dtype, tuple(shape), self.header_bytes + start, size)
+        if dtype != "U8" or len(shape) != 2 or shape[1] % form.block_bytes or 0 in shape:
+            raise self._error(
+                f"the tensor {name} is {dtype} {shape}, but {form.name} needs U8 rows of a multiple of "
+                f"{form.block_bytes} bytes"
+            )
+        columns = shape[1] // form.block_bytes * form.block_size
+        return TensorInfo(name, form.name, (shape[0], columns), self.header_bytes + start, size)
 
     def _check_layout(self, tensors: dict[str, TensorInfo]) -> None:
         """Refuse overlaps, gaps, and an end that is not the file's."""

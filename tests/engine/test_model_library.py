@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tiny_gguf import write_tiny_gguf
 
-from inglenook.engine import fetch, model_library
+from inglenook.engine import fetch, model_library, model_names
 from inglenook.engine.errors import FetchError, LibraryError, ModelFileError, ModelNotFoundError
 from inglenook.engine.model_catalogue import (
     CATALOGUE,
@@ -505,7 +505,7 @@ def test_the_catalogue_says_what_a_person_needs_to_choose() -> None:
     assert len(set(names)) == len(names)
     assert {STARTER_CHAT, STARTER_EMBEDDER} < set(names)
     for entry in CATALOGUE:
-        assert model_library._is_name(entry.name)
+        assert model_names.is_name(entry.name)
         assert entry.licence
         assert entry.purpose
         assert entry.memory_bytes > entry.size_bytes

@@ -64,6 +64,7 @@ def test_other_element_types_are_listed_but_refused_by_name(tmp_path: Path) -> N
 
 
 BIG = 2**63
+OURS = {"inglenook.layout": "1"}
 HOSTILE = {
     "length 2^63": (raw({}, length=BIG), "its header needs 9,223,372,036,854,775,808 bytes, 2 are left"),
     "length beyond the file": (raw({}, length=3), "its header needs 3 bytes, 2 are left"),
@@ -102,6 +103,30 @@ HOSTILE = {
     "extra key": (raw({"a": {**entry(0, 4, [1]), "code": "x"}}, bytes(4)), "and nothing else"),
     "entry that is no object": (raw({"a": 1}), "and nothing else"),
     "metadata with numbers": (raw({"__metadata__": {"a": 1}}), "__metadata__ must be texts"),
+    "a layout of the future": (raw({"__metadata__": {"inglenook.layout": "2"}}), "layout '2'; this program reads 1"),
+    "unknown group format": (
+        raw({"__metadata__": {**OURS, "a": "Q3_X"}, "a": entry(0, 8, [1, 8], "U8")}, bytes(8)),
+        "format 'Q3_X', which is unknown",
+    ),
+    "a format of files of another kind": (
+        raw({"__metadata__": {**OURS, "a": "Q4_K"}, "a": entry(0, 144, [1, 144], "U8")}, bytes(144)),
+        "format 'Q4_K', which is unknown",
+    ),
+    "half a group": (
+        raw({"__metadata__": {**OURS, "a": "QINT4_G128"}, "a": entry(0, 102, [1, 102], "U8")}, bytes(102)),
+        r"a is U8 \[1, 102\], but QINT4_G128 needs U8 rows of a multiple of 68 bytes",
+    ),
+    "groups without columns": (
+        raw({"__metadata__": {**OURS, "a": "Q8_0"}, "a": entry(0, 0, [3, 0], "U8")}), "a is U8 .*3, 0.* Q8_0 needs"
+    ),
+    "groups that are numbers": (
+        raw({"__metadata__": {**OURS, "a": "QINT8_G64"}, "a": entry(0, 264, [1, 66], "F32")}, bytes(264)),
+        "a is F32 .*, but QINT8_G64 needs U8",
+    ),
+    "groups of three axes": (
+        raw({"__metadata__": {**OURS, "a": "QINT8_G64"}, "a": entry(0, 132, [2, 1, 66], "U8")}, bytes(132)),
+        "a is U8 .*2, 1, 66.* needs U8 rows",
+    ),
     "not UTF-8": (raw(b'{"\xff":1}'), "does not hold sound JSON"),
     "not JSON": (raw(b"{nope}"), "does not hold sound JSON"),
     "NaN": (raw(b'{"a":NaN}'), "NaN, which is no number"),
