@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from random_models import Steps
 from tiny_gguf import write_tiny_gguf
@@ -14,7 +15,7 @@ from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import CardLostError, UnsupportedModelError
 from inglenook.engine.placement import CardOptions
-from inglenook.engine.request import LoadOptions, Request, SamplingParams
+from inglenook.engine.request import Loaded, LoadOptions, Request, SamplingParams
 from inglenook.engine.weights.loader import ModelFile, open_model
 
 pytestmark = pytest.mark.slow
@@ -115,15 +116,42 @@ def test_two_cards_answer_as_one_and_a_death_is_told_with_the_way_out(path: Path
 
 def children() -> set[int]:
     """Processes that this one started and that still run."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            fields = (
-                (entry / "stat").read_text().rpartition(")")[2].split() if (entry / "stat").exists() else []
-            )
-            if fields and int(fields[1]) == os.getpid() and fields[0] != "Z":
-                found.add(int(entry.name))
-    return found
+    return {child.pid for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
+
+
+def test_no_process_of_a_card_outlives_its_engine(path: Path) -> None:
+    with EngineClient.child() as client:
+        client.load(path, options=LoadOptions(backend="cuda:reference", num_cards=2, num_threads=1)).result(
+            120
+        )
+        (engine,) = (psutil.Process(pid) for pid in children() if "inglenook.engine.process" in command(pid))
+        cards = engine.children()
+
+        engine.kill()
+        _, alive = psutil.wait_procs(cards, timeout=10)
+
+    assert len(cards) == 1
+    assert not alive
+
+
+def test_a_load_that_is_given_up_ends_the_processes_it_started(path: Path) -> None:
+    before = children()
+    started = threading.Event()
+    with EngineClient.in_process() as client:
+        options = LoadOptions(backend="cuda:reference", num_cards=2, num_threads=1)
+        handle = client.load(path, options=options, on_event=lambda event: started.set())
+        assert started.wait(30)
+
+        handle.cancel()
+
+        assert not any(isinstance(event, Loaded) for event in handle.events(60))
+        gone = [psutil.Process(pid) for pid in children() - before]
+        _, alive = psutil.wait_procs(gone, timeout=10)
+    assert not alive
+
+
+def command(pid: int) -> str:
+    return " ".join(psutil.Process(pid).cmdline())
 
 
 def test_what_cannot_be_shared_is_refused_before_any_process_is_started(path: Path) -> None:
