@@ -12,18 +12,16 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 
 from inglenook.app.answers.answering import Answer, OpenedConversation, Turn, open_conversation
-from inglenook.app.answers.citations import ShownCitation, shown_citations
+from inglenook.app.answers.sentence_checks import SentenceCheck
 from inglenook.app.application import Application
 from inglenook.app.chat.chat_list_join import ChatListJoin
-from inglenook.app.chat.message_list_model import Citation, Message, State
+from inglenook.app.chat.message_list_model import Message
+from inglenook.app.chat.shown_messages import ShownMessages, unfound_sentences
 from inglenook.app.chat.thinking_clock import ThinkingClock
 from inglenook.app.chat.turn_join import TurnJoin
-from inglenook.app.context.reply_figures import figures_line
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
-from inglenook.storage import records
 from inglenook.storage.database import Database
-from inglenook.storage.records import Source
 
 _MOST_LISTED = 2_000
 
@@ -49,11 +47,17 @@ class ChatJoin(QObject):
         self._conversation_of: dict[int, int] = {}
         self._stages: dict[int, str] = {}
         self.unread: set[int] = set()
-        self._citations: dict[int, list[ShownCitation]] = {}
+        self._checks: dict[int, list[SentenceCheck]] = {}
         self._last_question = ""
         self._shown_at: int | None = None
         self._clock = ThinkingClock(application.answering, application.bridge, application.tasks, self)
         self._clock.told.connect(self._take_thinking)
+        self._shown_messages = ShownMessages(
+            self._texts,
+            lambda _id: self._clock,
+            lambda: bool(application.settings.value("chat.figures")),
+            self,
+        )
         self.turns = TurnJoin(window, application, self)
         self.list = ChatListJoin(window, application, self)
         chat = window.chat
@@ -67,6 +71,7 @@ class ChatJoin(QObject):
         answering.turn_started.connect(self._take_turn)
         answering.stage_changed.connect(self._take_stage)
         answering.reply_text.connect(self._take_text)
+        answering.sentence_checked.connect(self._take_check)
         answering.reply_stopping.connect(self._take_stopping)
         answering.reply_ended.connect(self._take_end)
         answering.turn_refused.connect(self._take_refusal)
@@ -97,7 +102,7 @@ class ChatJoin(QObject):
     def new(self) -> None:
         """Begin a new chat; it is saved with its first question."""
         self._wanted = None
-        self._show(None, "", [], {})
+        self._show(None, "", [])
         self._window.show_chat()
 
     def open(self, conversation_id: int, *, is_asked_for: bool = True, at: int | None = None) -> None:
@@ -224,8 +229,8 @@ class ChatJoin(QObject):
                 # An edited question stands in place of the one before, and of all that followed that.
                 parent = turn.question.parent_id
                 model.remove_from(model.row_of(parent) + 1 if parent in known and parent is not None else 0)
-                model.append(self._message(turn.question, ()))
-            model.append(self._message(reply, ()))
+                model.append(self._shown_messages.message(turn.question))
+            model.append(self._shown_messages.message(reply))
             self._show_activity()
         self._window.sidebar.chats.set_current(self._conversation_id or 0)
         self.refresh()
@@ -241,6 +246,15 @@ class ChatJoin(QObject):
     def _take_thinking(self, reply_id: int, seconds: float | None, end_tag: str) -> None:
         self._update(reply_id, reasoning_s=seconds, reasoning_end=end_tag)
 
+    def _take_check(self, reply_id: int, check: SentenceCheck) -> None:
+        """Mark a sentence that was not found in the documents, as soon as it stands."""
+        checks = self._checks.setdefault(reply_id, [])
+        checks.append(check)
+        text = self._texts.get(reply_id)
+        if check.status == "not found" and text is not None:
+            unfound = unfound_sentences(text, checks, self._clock.end_tag(reply_id))
+            self._update(reply_id, unfound=unfound)
+
     def _take_stopping(self, reply_id: int) -> None:
         self._update(reply_id, state="stopped")
         self._stages.pop(reply_id, None)
@@ -251,8 +265,8 @@ class ChatJoin(QObject):
         self._texts.pop(reply.id, None)
         self._stages.pop(reply.id, None)
         self._conversation_of.pop(reply.id, None)
-        self._citations[reply.id] = shown_citations(reply.text, answer.sources)
-        shown = self._message(reply, self._citations[reply.id])
+        self._checks.pop(reply.id, None)
+        shown = self._shown_messages.message(reply, answer.sources)
         self._update(
             reply.id,
             text=shown.text,
@@ -260,6 +274,7 @@ class ChatJoin(QObject):
             error=shown.error,
             citations=shown.citations,
             figures=shown.figures,
+            unfound=shown.unfound,
         )
         if reply.conversation_id == self._conversation_id:
             if answer.notices:
@@ -280,16 +295,13 @@ class ChatJoin(QObject):
 
     def _take_opened(self, opened: OpenedConversation, *, is_asked_for: bool) -> None:
         conversation = opened.conversation
-        citations: dict[int, list[ShownCitation]] = {}
+        self._shown_messages.clear()
         messages = []
         for message in opened.messages:
             if message.role == "system":
                 continue
-            sources: list[Source] = opened.sources.get(message.id, [])
-            citations[message.id] = shown_citations(message.text, sources) if sources else []
-            shown = self._message(message, citations[message.id])
-            messages.append(shown)
-        self._show(conversation.id, conversation.title, messages, citations)
+            messages.append(self._shown_messages.message(message, opened.sources.get(message.id, [])))
+        self._show(conversation.id, conversation.title, messages)
         if self._shown_at is not None and any(message.id == self._shown_at for message in messages):
             self._window.chat.view.show_message(self._shown_at)
         self._shown_at = None
@@ -303,12 +315,10 @@ class ChatJoin(QObject):
         conversation_id: int | None,
         title: str,
         messages: list[Message],
-        citations: dict[int, list[ShownCitation]],
     ) -> None:
         if conversation_id != self._conversation_id:
             self.turns.end_edit()
         self._conversation_id = conversation_id
-        self._citations = citations
         self.unread.discard(conversation_id or 0)
         self._window.chat.model.replace(messages)
         self._window.set_title(title)
@@ -327,47 +337,10 @@ class ChatJoin(QObject):
         self._window.chat.composer.set_streaming(reply_id is not None)
         self._window.chat.set_stage(self._stages.get(reply_id, "") if reply_id is not None else "")
 
-    def _message(self, message: records.Message, citations: list[ShownCitation] | tuple[()]) -> Message:
-        state: State = "complete"
-        if message.status == "failed":
-            state = "failed"
-        elif message.status == "interrupted":
-            state = "interrupted"
-        elif message.status == "streaming":
-            # What this program is not writing was cut off with the program that wrote it.
-            state = "streaming" if message.id in self._texts else "interrupted"
-        elif message.finish_reason == "cancelled":
-            state = "stopped"
-        elif message.finish_reason == "length":
-            state = "cut"
-        return Message(
-            message.id,
-            "user" if message.role == "user" else "assistant",
-            self._texts.get(message.id) or message.text,
-            state,
-            message.error,
-            tuple(self._citation(citation) for citation in citations),
-            message.branch,
-            message.num_branches,
-            message.reasoning_s if message.reasoning_s is not None else self._clock.seconds(message.id),
-            message.reasoning_end or self._clock.end_tag(message.id),
-            figures_line(message) if self._app.settings.value("chat.figures") else "",
-        )
-
-    def _citation(self, shown: ShownCitation) -> Citation:
-        source, place = shown.source, shown.source.place
-        title, page = source.document_name, place.page_label or str(place.page_index + 1)
-        if place.first_line is not None:
-            one = place.first_line == place.last_line
-            words = self.tr("line {0}") if one else self.tr("lines {0}–{1}")
-            title, page = f"{title}, {words.format(place.first_line, place.last_line)}", ""
-        return Citation(shown.number, title, page, source.quote, shown.is_verified)
-
     def _open_citation(self, message_id: object, number: int) -> None:
-        citations = self._citations.get(message_id, []) if isinstance(message_id, int) else []
-        for citation in citations:
-            if citation.number == number:
-                self.source_requested.emit(citation)
+        citation = self._shown_messages.citation(message_id, number)
+        if citation is not None:
+            self.source_requested.emit(citation)
 
     def _update(self, reply_id: int, **changes: object) -> None:
         model = self._window.chat.model

@@ -21,13 +21,17 @@ State = Literal["streaming", "complete", "stopped", "cut", "interrupted", "faile
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A source of a reply: its number in the reply, where it is, what it says, and whether code found it there."""
+    """A source of a reply: its number in the reply, where it is, what it says, and whether code found it there.
+
+    `is_cited` is False for a passage that the model had and that no sentence rests on.
+    """
 
     number: int
     title: str
     page: str
     quote: str
     verified: bool
+    is_cited: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class Message:
     """One turn as it is shown; `error` is the sentence of a failed reply, "cut" one that reached its longest length.
 
     `branch` of `num_branches` is its place among the versions of it, from 0. `reasoning_s` is how long it was thought
-    over, None not (yet); `reasoning_end` ends a thought that its prompt began. `figures` is the line of how fast it was.
+    over, None not (yet); `reasoning_end` ends a thought that its prompt began. `figures` is the line of how fast it was,
+    `unfound` the sentences of an answer from documents that no passage says.
     """
 
     id: int | str
@@ -49,6 +54,7 @@ class Message:
     reasoning_s: float | None = None
     reasoning_end: str = ""
     figures: str = ""
+    unfound: tuple[str, ...] = ()
 
     @property
     def can_go_on(self) -> bool:

@@ -295,7 +295,7 @@ class MessageView(TranscriptReader):
             part=part,
             num_parts=self._num_rows(index),
             previous=before[-1] if before else None,
-            thought=_thought_line(blocks) if part == 0 else None,
+            thought=ThoughtLine.of(blocks) if part == 0 else None,
         )
         widget.set_current(is_current=index == self._current and self.hasFocus())
         return widget
@@ -328,6 +328,7 @@ class MessageView(TranscriptReader):
         widget.action_asked.connect(self.act_on)
         widget.code_copy_asked.connect(self._copy_code)
         widget.retry_asked.connect(self.retry_requested)
+        widget.room_changed.connect(self._measure_anew)
         widget.thought_toggled.connect(self._toggle_thought)
         widget.citation_activated.connect(self.citation_activated)
         widget.link_activated.connect(self.link_activated)
@@ -377,6 +378,11 @@ class MessageView(TranscriptReader):
             self._is_following = is_following
             self.following_changed.emit(is_following)
 
+    def _measure_anew(self, message_id: int | str) -> None:
+        index = self._model.row_of(message_id)
+        self._rows.forget(self._rows.first(index), self._rows.end(index))
+        self._place()
+
     def _show_drawn(self) -> None:
         """Put formulas that have been drawn in their places."""
         awaiting = [row for row, widget in self._widgets if widget.browser.writer.awaits_maths]
@@ -390,9 +396,3 @@ class MessageView(TranscriptReader):
         self._rows.forget()
         self._place()
         self.viewport().update()
-
-
-def _thought_line(blocks: ReplyText) -> ThoughtLine | None:
-    if not blocks.has_thought:
-        return None
-    return ThoughtLine(is_unfolded=blocks.is_unfolded, is_open=blocks.is_open)

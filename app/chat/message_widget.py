@@ -13,10 +13,12 @@ from PySide6.QtGui import QColor, QEnterEvent, QMouseEvent, QPainter, QPainterPa
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from inglenook.app.chat.message_actions import MessageActions
-from inglenook.app.chat.message_list_model import Citation, Message, accessible_name
+from inglenook.app.chat.message_list_model import Message, accessible_name
+from inglenook.app.chat.source_chips import SourceChips, chip_button
 from inglenook.app.chat.thought_header import ThoughtHeader, ThoughtLine
 from inglenook.app.text.maths_drawings import MathsDrawings
 from inglenook.app.text.rich_text import Element, label
+from inglenook.app.text.sentence_marks import plain_sentence, sentence_marks
 from inglenook.app.text.text_browser import SafeTextBrowser
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
 
@@ -31,7 +33,8 @@ class MessageWidget(QWidget):
     """Shows one part of one message.
 
     Signals carry the message's id: `action_asked(id, name)` of `message_actions.ActionName`, `code_copy_asked(id, part,
-    index)`, `retry_asked(id)`, `citation_activated(id, number)`, `pressed(id)`, `thought_toggled(id)`; `link_activated(url)`.
+    index)`, `retry_asked(id)`, `citation_activated(id, number)`, `pressed(id)`, `thought_toggled(id)`,
+    `room_changed(id)`; `link_activated(url)`.
     """
 
     action_asked = Signal(object, str)
@@ -40,6 +43,7 @@ class MessageWidget(QWidget):
     citation_activated = Signal(object, int)
     pressed = Signal(object)
     thought_toggled = Signal(object)
+    room_changed = Signal(object)
     link_activated = Signal(str)
 
     def __init__(
@@ -57,13 +61,15 @@ class MessageWidget(QWidget):
         self.browser.code_copy_asked.connect(self._copy_code)
         self.thought = ThoughtHeader(theme, self)
         self.thought.clicked.connect(lambda: self.thought_toggled.emit(self._message.id))
-        self._chips: list[QPushButton] = []
+        self.chips = SourceChips(theme, self)
+        self.chips.activated.connect(lambda number: self.citation_activated.emit(self._message.id, number))
+        self.chips.folded.connect(lambda: self.room_changed.emit(self._message.id))
         self._status = QLabel(self)
         self._status.setObjectName("message_status")
         self._status.setTextFormat(Qt.TextFormat.PlainText)
         self._status.setWordWrap(True)
         self._status.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._retry = _button(self, "plain_button", self.tr("Try again"))
+        self._retry = chip_button(self, "plain_button", self.tr("Try again"))
         self._retry.clicked.connect(self._ask_retry)
         self.actions_bar = MessageActions(theme, self)
         self.actions_bar.asked.connect(self._ask)
@@ -90,8 +96,7 @@ class MessageWidget(QWidget):
         if (message.id, part) != (self._message.id, self._part):
             self._end_flash()
             self.browser.writer.clear()
-        if message.citations != self._message.citations or not self._chips:
-            self._set_chips(message.citations)
+        self.chips.set_citations(message.citations)
         self._message, self._part = message, part
         self._is_first, self._is_last = part == 0, part == num_parts - 1
         self.browser.show_elements(elements, previous=previous)
@@ -100,6 +105,9 @@ class MessageWidget(QWidget):
         name = label(accessible_name(message, self.tr("You"), self.tr("Assistant")), 400)
         self.setAccessibleName(name)
         self.browser.setAccessibleName(name)
+        self.setAccessibleDescription(self._unfound_words())
+        marks = sentence_marks(self.browser.document(), message.unfound, self._theme.colours.caution)
+        self.browser.setExtraSelections(marks)
         self._set_status()
         self._show_controls()
 
@@ -108,7 +116,7 @@ class MessageWidget(QWidget):
         self.browser.restyle()
         self.thought.restyle()
         self.actions_bar.restyle()
-        self._set_chips(self._message.citations)
+        self.chips.restyle()
 
     def set_current(self, *, is_current: bool) -> None:
         """Draw or remove the ring of the message that the keyboard is at."""
@@ -119,11 +127,10 @@ class MessageWidget(QWidget):
 
     def controls(self) -> list[QWidget]:
         """Everything that Tab reaches here, in reading order."""
-        chips = self._chips if self._has_chips else []
         buttons = [
             self.thought,
             *self.browser.copy_buttons(),
-            *chips,
+            *self.chips.controls(),
             self._retry,
             *self.actions_bar.controls(),
         ]
@@ -209,8 +216,7 @@ class MessageWidget(QWidget):
 
     def _fit_footer(self, left: int, column: int, y: int) -> int:
         px = self._theme.px
-        if self._has_chips and self._chips:
-            y = _flow(self._chips, QRect(left, y + px(10), column, 0), px(6))
+        y = self.chips.fit(left, column, y)
         if self._status.text():
             y = self._fit_status(left, column, y + px(10))
         # The room is kept while the buttons are not there, so that nothing moves when they come.
@@ -249,25 +255,6 @@ class MessageWidget(QWidget):
             path.addRect(QRectF(body.left(), body.center().y(), body.width(), body.height() / 2))
         return path
 
-    def _set_chips(self, citations: Sequence[Citation]) -> None:
-        for chip in self._chips:
-            chip.deleteLater()
-        self._chips = []
-        for citation in citations:
-            title, page = label(citation.title, 48), label(citation.page, 16)
-            words = self.tr("{0}, page {1}").format(title, page) if page else title
-            chip = _button(self, "chip", f"{citation.number}  {words}".replace("&", "&&"))
-            chip.setFont(self._theme.font(0.86))
-            chip.setProperty("verified", "true" if citation.verified else "false")
-            state = "" if citation.verified else ", " + self.tr("not found word for word")
-            chip.setAccessibleName(self.tr("Source {0}: {1}{2}").format(citation.number, words, state))
-            chip.setAccessibleDescription(label(citation.quote, 300))
-            number = citation.number
-            chip.clicked.connect(
-                lambda _=False, number=number: self.citation_activated.emit(self._message.id, number)
-            )
-            self._chips.append(chip)
-
     def _set_status(self) -> None:
         sentence = {
             "stopped": self.tr("Stopped."),
@@ -275,18 +262,30 @@ class MessageWidget(QWidget):
             "interrupted": self.tr("Interrupted: the program ended before this reply did."),
             "failed": label(self._message.error, 1_000) or self.tr("This reply failed."),
         }.get(self._message.state, "")
+        unfound = self._message.unfound
+        if unfound:
+            one = self.tr("1 sentence, underlined, was not found in the documents. Check it.")
+            many = self.tr("{0} sentences, underlined, were not found in the documents. Check them.")
+            sentence = f"{sentence} {one if len(unfound) == 1 else many.format(len(unfound))}".strip()
         self._status.setText(sentence if self._is_last else "")
+        self._status.setAccessibleDescription(self._unfound_words())
         failed = "true" if self._message.state == "failed" else "false"
         if self._status.property("failed") != failed:
             self._status.setProperty("failed", failed)
             self._status.style().unpolish(self._status)
             self._status.style().polish(self._status)
 
+    def _unfound_words(self) -> str:
+        """Name the sentences that were not found, for who cannot see the lines under them."""
+        if not self._message.unfound:
+            return ""
+        sentences = "; ".join(plain_sentence(sentence) for sentence in self._message.unfound)
+        return self.tr("Not found in the documents: {0}").format(label(sentences, 1_000))
+
     def _show_controls(self) -> None:
         is_done = self._is_last and self._message.state != "streaming"
         is_quiet = self._message.role == "user" and not (self._is_hovered or self._is_current)
-        for chip in self._chips:
-            chip.setVisible(self._has_chips)
+        self.chips.set_visible(self._has_chips)
         self._status.setVisible(bool(self._status.text()))
         can_go_on = self._message.can_go_on
         self._retry.setText(self.tr("Continue") if can_go_on else self.tr("Try again"))
@@ -332,26 +331,3 @@ class MessageWidget(QWidget):
         if self._flashing is not None:
             self._flashing.setText(self.tr("Copy"))
             self._flashing = None
-
-
-def _button(parent: QWidget, name: str, text: str) -> QPushButton:
-    button = QPushButton(text, parent)
-    button.setObjectName(name)
-    button.setAutoDefault(False)
-    button.setCursor(Qt.CursorShape.PointingHandCursor)
-    button.hide()
-    return button
-
-
-def _flow(widgets: Sequence[QWidget], area: QRect, spacing: int) -> int:
-    """Set widgets beside each other, going on in the next line where the width ends; return where they end."""
-    x, y, line_height = area.left(), area.top(), 0
-    for widget in widgets:
-        size = widget.sizeHint()
-        width = min(size.width(), area.width())
-        if line_height and x + width > area.left() + area.width():
-            x, y, line_height = area.left(), y + line_height + spacing, 0
-        widget.setGeometry(x, y, width, size.height())
-        x += width + spacing
-        line_height = max(line_height, size.height())
-    return y + line_height

@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from inglenook.app.chat.message_list_model import Message
+from inglenook.app.text.reply_text import ReplyText
 from inglenook.app.window.icons import icon
 from inglenook.app.window.theme import Theme
 
@@ -17,6 +18,11 @@ class ThoughtLine(NamedTuple):
 
     is_unfolded: bool
     is_open: bool
+
+    @classmethod
+    def of(cls, reply: ReplyText) -> ThoughtLine | None:
+        """The line of a message; None without a thought."""
+        return cls(reply.is_unfolded, reply.is_open) if reply.has_thought else None
 
 
 class ThoughtHeader(QPushButton):
