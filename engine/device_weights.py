@@ -13,6 +13,8 @@ from inglenook.engine.models.spec import ModelSpec, RopeSpec
 from inglenook.kernels.dequantize import dequantize
 from inglenook.kernels.packed_weight import PackedWeight, pack_weight, stack_rows
 
+PART_BYTES = 1 << 25  # of a matrix in its file's format, packed at a time
+
 
 def load_weights(
     spec: ModelSpec,
@@ -61,10 +63,25 @@ class _Reader:
         self.loaded_bytes = 0
 
     def matrix(self, name: str) -> PackedWeight:
+        """A matrix, packed some rows at a time: packing takes several times what it packs, and may be given up."""
         tensor = self._source.tensor(name)
-        weight = pack_weight(tensor, self._device, self._dtype)
-        self._count(tensor.size_bytes, weight.size_bytes)
-        return weight
+        rows, planes, out = tensor.shape[0], list[torch.Tensor | None](), None
+        step = max(1, PART_BYTES * rows // max(1, tensor.size_bytes))
+        for first in range(0, rows, step):
+            part = tensor.select_rows(slice(first, first + step))
+            packed = pack_weight(part, self._device, self._dtype)
+            self._count(part.size_bytes, packed.size_bytes)
+            if step >= rows:
+                return packed
+            if out is None:
+                planes = [None if p is None else p.new_empty((rows, *p.shape[1:])) for p in packed.planes]
+                assert planes[0] is not None
+                out = PackedWeight(packed.format, rows, packed.columns, planes[0], *planes[1:])
+            for whole, own in zip(planes, packed.planes, strict=True):
+                if whole is not None and own is not None:
+                    whole[first : first + packed.rows] = own
+        assert out is not None, f"{name} has no rows"
+        return out
 
     def vector(self, *names: str) -> torch.Tensor:
         tensors = [self._source.tensor(name) for name in names]
