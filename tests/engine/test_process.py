@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -15,23 +13,16 @@ from pathlib import Path
 
 import psutil
 import pytest
+from engine_processes import TIMEOUT_S, is_gone, make_client, wait_until
 
 from inglenook.engine import restarts
-from inglenook.engine.child_home import ChildHome, describe_end
+from inglenook.engine.child_home import describe_end
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import EngineError, EngineStoppedError, ModelNotFoundError, NotLoadedError
 from inglenook.engine.handle import Handle, Reply
 from inglenook.engine.request import Request, SamplingParams, TokenText
 
-FAKE_CORE = str(Path(__file__).with_name("fake_core.py"))
-COMMAND = (sys.executable, "-I", FAKE_CORE)
-TIMEOUT_S = 20
-
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the engine process needs POSIX")
-
-
-def make_client(**options: float) -> EngineClient:
-    return EngineClient(functools.partial(ChildHome, command=COMMAND, **options))
 
 
 @pytest.fixture
@@ -47,22 +38,6 @@ def ask(client: EngineClient, prompt: str, slot: str = "chat") -> Handle[Reply]:
 
 def child_pid(client: EngineClient) -> int:
     return int(ask(client, "pid").result(TIMEOUT_S).text)
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> bool:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        threading.Event().wait(0.01)
-    return True
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 @pytest.mark.parametrize(
@@ -220,25 +195,17 @@ def test_an_idle_engine_is_left_alone() -> None:
         assert child_pid(client) == pid
 
 
-def test_a_program_that_never_becomes_an_engine_is_given_up() -> None:
-    command = (sys.executable, "-I", "-c", "import time; time.sleep(60)")
-    make = functools.partial(ChildHome, command=command, start_timeout_s=0.3)
-    with EngineClient(make) as client, pytest.raises(EngineStoppedError, match="did not respond"):
-        client.load("model.gguf").result(TIMEOUT_S)
-
-
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
+        ((sys.executable, "-I", "-c", "import time; time.sleep(60)"), "did not respond"),
         (("/nonexistent/python",), "could not be started"),
         ((sys.executable, "-I", "-c", "import no_such_module"), "No module named 'no_such_module'"),
     ],
 )
 def test_an_engine_that_cannot_start_says_why(command: tuple[str, ...], reason: str) -> None:
-    with (
-        EngineClient(functools.partial(ChildHome, command=command)) as client,
-        pytest.raises(EngineStoppedError, match=reason),
-    ):
+    timeout = {"start_timeout_s": 0.3} if "respond" in reason else {}
+    with make_client(command, **timeout) as client, pytest.raises(EngineStoppedError, match=reason):
         client.load("model.gguf").result(TIMEOUT_S)
 
 
@@ -367,96 +334,6 @@ def test_nothing_is_left_behind_after_many_lives() -> None:
         live(end)
 
     assert count() == before
-
-
-PARENT = """
-import functools, os, signal, sys, time
-from inglenook.engine.child_home import ChildHome
-from inglenook.engine.client import EngineClient
-from inglenook.engine.request import Request
-client = EngineClient(functools.partial(ChildHome, command=(sys.executable, "-I", sys.argv[1]), stop_timeout_s=0.3))
-client.load("model.gguf")
-print(client.submit(Request(prompt="pid")).result(20).text, flush=True)
-handle = client.submit(Request(prompt=sys.argv[2]))
-next(handle.events(20))
-"""
-
-
-@pytest.mark.parametrize("prompt", ["endless", "hang"])
-@pytest.mark.parametrize(
-    "end",
-    [
-        "os.kill(os.getpid(), signal.SIGKILL)",
-        "os._exit(0)",
-        "os.kill(os.getpid(), signal.SIGINT)",
-        "sys.exit()",
-        "raise ValueError",
-        "",
-    ],
-)
-def test_a_parent_that_ends_in_any_way_leaves_no_orphan(end: str, prompt: str) -> None:
-    shown = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PARENT + end, FAKE_CORE, prompt],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-
-    assert wait_until(lambda: is_gone(int(shown.stdout.split()[0])), timeout_s=2)
-    assert "Warning" not in shown.stderr
-
-
-def test_ctrl_c_in_a_terminal_reaches_the_parent_only_and_leaves_no_orphan() -> None:
-    code = PARENT + (
-        "try:\n    print('streaming', flush=True); handle.result(20)\n"
-        "except KeyboardInterrupt:\n    handle.cancel(); print(handle.result(20).finished.finish_reason)\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, FAKE_CORE, "endless"],
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as parent:
-        assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        assert parent.stdout.readline() == "streaming\n"
-
-        os.killpg(parent.pid, signal.SIGINT)
-
-        assert parent.stdout.read().strip() == "cancelled"
-        assert parent.wait(TIMEOUT_S) == 0
-    assert wait_until(lambda: is_gone(pid), timeout_s=2)
-
-
-@pytest.mark.slow
-def test_ctrl_c_at_any_moment_leaves_no_orphan(tmp_path: Path) -> None:
-    own_copy = tmp_path / "fake_core.py"
-    own_copy.write_text(Path(FAKE_CORE).read_text(encoding="utf-8"), encoding="utf-8")
-    code = PARENT + "with client:\n    handle.cancel(); handle.result(20); client.unload().result(20)\n"
-
-    for step in range(40):
-        with subprocess.Popen(
-            [sys.executable, "-c", code, str(own_copy), "endless"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        ) as parent:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                parent.wait(step * 0.012)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(parent.pid, signal.SIGINT)
-            parent.wait(TIMEOUT_S)
-
-        assert wait_until(lambda: not _commands_with(own_copy), timeout_s=2)
-
-
-def _commands_with(path: Path) -> list[list[str]]:
-    commands = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            commands.append(process.cmdline())
-    return [command for command in commands if str(path) in command]
 
 
 @pytest.mark.slow
