@@ -54,7 +54,7 @@ class ModelCard:
     @property
     def is_here(self) -> bool:
         """Whether it is on this computer."""
-        return self.state in ("here", "loading", "loaded", "asleep", "missing")
+        return self.state in ("importing", "here", "loading", "loaded", "asleep", "missing")
 
 
 class ModelCardView(QFrame):
@@ -164,6 +164,8 @@ class ModelCardView(QFrame):
         self.check.restyle()
 
     def _facts(self, card: ModelCard) -> str:
+        if card.state == "importing" and card.stage:
+            return f"{card.stage}, {100 * card.done // card.total} %" if card.total else f"{card.stage}…"
         if card.state in ("fetching", "importing"):
             words = self.tr("Downloading") if card.state == "fetching" else self.tr("Copying")
             return (
@@ -208,7 +210,9 @@ class ModelCardView(QFrame):
         self.main_button.setVisible(bool(words))
         self.main_button.setAccessibleName(f"{words} {label(card.title, 80)}")
         self.remove_button.setVisible(card.state in ("here", "missing"))
-        self.settings_button.setVisible(card.is_here and card.state != "missing" and not card.is_embedder)
+        self.settings_button.setVisible(
+            card.state in ("here", "loading", "loaded", "asleep") and not card.is_embedder
+        )
         self.settings_button.setAccessibleName(self.tr("Settings of {0}").format(label(card.title, 80)))
         self.remove_button.setAccessibleName(self.tr("Remove {0}").format(label(card.title, 80)))
 

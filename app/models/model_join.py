@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QMessageBox
 
 from inglenook.app.application import Application
 from inglenook.app.bridge import CHAT, EngineState, ModelState
 from inglenook.app.models.comparison_join import ComparisonJoin
+from inglenook.app.models.import_join import ImportJoin
 from inglenook.app.models.memory_need import memory_need
 from inglenook.app.models.model_card import CardState, ModelCard, gigabytes
 from inglenook.app.models.model_settings_join import ModelSettingsJoin
@@ -33,6 +34,11 @@ class ModelJoin(QObject):
         self._progress: dict[str, tuple[int, int]] = {}
         self._problems: dict[str, str] = {}
         self._is_known = False
+        self._imports = ImportJoin(window, application)
+        self._imports.progress.connect(self._take_making)
+        self._imports.done.connect(self._take_made)
+        self._imports.failed.connect(self._take_failure)
+        self._making: dict[str, tuple[str, int, int]] = {}
         self._settings = ModelSettingsJoin(window, window.theme, application)
         self.comparison = ComparisonJoin(window, application)
         self._warned = ("", "")  # path and words, so that a line taken away stays so
@@ -64,18 +70,11 @@ class ModelJoin(QObject):
 
     def add(self, paths: Sequence[Path]) -> None:
         """Use model files where they are."""
-        for path in paths:
-            # A shard of safetensors stands for its folder.
-            self._app.models.add(path.parent if path.suffix.lower() == ".safetensors" else path)
+        self._imports.add(paths)
 
     def choose_file(self) -> None:
-        """Ask for a model file in a dialog."""
-        dialog = QFileDialog(self._window, self.tr("Use a model file"))
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.setNameFilters([self.tr("Models (*.gguf *.safetensors)"), self.tr("All files (*)")])
-        dialog.filesSelected.connect(lambda files: self.add([Path(file) for file in files]))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
+        """Ask for a model file in a dialog, and how to take it in."""
+        self._imports.choose()
 
     def _get(self, name: str) -> None:
         self._problems.pop(name, None)
@@ -89,7 +88,9 @@ class ModelJoin(QObject):
 
     def _cancel(self, name: str) -> None:
         self._app.models.cancel(name)
+        self._imports.cancel(name)
         self._progress.pop(name, None)
+        self._making.pop(name, None)
         self._show()
 
     def _cancel_starter(self) -> None:
@@ -208,12 +209,24 @@ class ModelJoin(QObject):
         self._progress[name] = (done, total)
         self._show()
 
+    def _take_making(self, name: str, stage: str, done: int, total: int) -> None:
+        """Show how far a model is that is being made in fewer bits."""
+        self._making[name] = (stage, done, total)
+        self._window.models.show_notice("")
+        self._show()
+
+    def _take_made(self, name: str, sentence: str) -> None:
+        self._making.pop(name, None)
+        self._window.models.show_notice(sentence)
+        self._show()
+
     def _take_fetched(self, model: InstalledModel) -> None:
         self._progress.pop(model.name, None)
         self._window.models.show_problem("")
 
     def _take_failure(self, name: str, sentence: str) -> None:
         self._progress.pop(name, None)
+        self._making.pop(name, None)
         known = {card.name for card in self._cards()}
         if name in known:
             self._problems[name] = sentence
@@ -281,7 +294,15 @@ class ModelJoin(QObject):
         chat_first = sorted(shelf.models, key=lambda model: model.record.kind != "chat")
         here = [self._installed(model, known.get(model.name)) for model in chat_first]
         names = {card.name for card in here}
-        return [*here, *(self._offered(entry) for entry in catalogue if entry.name not in names)]
+        offered = [self._offered(entry) for entry in catalogue if entry.name not in names]
+        names |= {entry.name for entry in catalogue}
+        coming = [self._coming(name) for name in sorted({*self._app.models.fetching, *self._making} - names)]
+        return [*here, *coming, *offered]
+
+    def _coming(self, name: str) -> ModelCard:
+        """A model of one's own that is being copied or made in fewer bits."""
+        stage, done, total = self._making.get(name, ("", *self._progress.get(name, (0, 0))))
+        return ModelCard(name, name, state="importing", stage=stage, done=done, total=total)
 
     def _offered(self, entry: CatalogueEntry) -> ModelCard:
         is_fetching = entry.name in self._app.models.fetching

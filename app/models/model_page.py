@@ -139,7 +139,11 @@ class ModelPage(QWidget):
                 place = row + (1 if group else 0)
                 if position.indexOf(widget) != place:
                     position.insertWidget(place, widget)
-        chat = [card for card in cards if card.is_here and not card.is_embedder and card.state != "missing"]
+        chat = [
+            card
+            for card in cards
+            if card.is_here and not card.is_embedder and card.state not in ("importing", "missing")
+        ]
         self.compare_button.setVisible(len(chat) > 1)
         self._none_here.setVisible(not any(card.is_here for card in cards))
         self._more_title.setVisible(any(not card.is_here for card in cards))

@@ -1,0 +1,122 @@
+"""A model file of one's own is taken in: looked at first, used where it is, copied, or made smaller in a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox
+from pytestqt.qtbot import QtBot
+from tiny_folders import write_tiny_folder
+from tiny_gguf import write_tiny_gguf
+from window_desk import WindowDesk, put_model
+
+from inglenook.app.models.import_dialog import ImportDialog
+from inglenook.app.models.import_join import ImportJoin
+from inglenook.app.window.theme import Theme
+
+
+@pytest.fixture
+def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
+    put_model(tmp_path)
+    desk = WindowDesk(qtbot, theme, tmp_path).start()
+    desk.window.show_models()
+    yield desk
+    desk.close()
+
+
+@pytest.fixture
+def imports(desk: WindowDesk) -> ImportJoin:
+    return desk.join.models._imports
+
+
+def dialog_of(desk: WindowDesk, path: Path) -> ImportDialog:
+    desk.join.models._imports.ask(path)
+    (dialog,) = [d for d in desk.window.findChildren(ImportDialog) if d.isVisible()]
+    desk.qtbot.waitUntil(lambda: dialog.row is not None or dialog.problem.isVisible())
+    return dialog
+
+
+def choose(dialog: ImportDialog, words: str) -> None:
+    assert dialog.row is not None
+    choices = dialog.row.field.control
+    assert isinstance(choices, QComboBox)
+    choices.setCurrentIndex(choices.findText(words))
+
+
+def test_a_file_says_what_it_is_and_is_used_where_it_is(desk: WindowDesk, tmp_path: Path) -> None:
+    mine = write_tiny_gguf(tmp_path / "mine.gguf")
+    dialog = dialog_of(desk, mine)
+    assert dialog.facts.text().startswith("Language model, 0.00 billion parameters, ")
+    assert dialog.fit.text().startswith("Fits: it needs ")
+    assert dialog.hint.text() == "Takes no room. The file has to stay where it is."
+
+    QTest.mouseClick(dialog.import_button, Qt.MouseButton.LeftButton)
+
+    desk.qtbot.waitUntil(lambda: desk.application.models.state.get("mine") is not None)
+    model = desk.application.models.state.get("mine")
+    assert model is not None
+    assert model.is_reference
+
+
+def test_a_copy_stands_in_the_library(desk: WindowDesk, tmp_path: Path) -> None:
+    dialog = dialog_of(desk, write_tiny_gguf(tmp_path / "mine.gguf"))
+    choose(dialog, "Copy it into the library")
+    dialog.import_button.click()
+
+    desk.qtbot.waitUntil(lambda: desk.application.models.state.get("mine") is not None)
+    model = desk.application.models.state.get("mine")
+    assert model is not None
+    assert not model.is_reference
+
+
+def test_a_file_that_is_no_model_is_refused_in_a_sentence(desk: WindowDesk, tmp_path: Path) -> None:
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF")
+
+    dialog = dialog_of(desk, tmp_path / "bad.gguf")
+
+    assert dialog.problem.text()
+    assert not dialog.import_button.isEnabled()
+
+
+def test_fewer_bits_are_offered_for_a_folder_of_full_numbers_alone(desk: WindowDesk, tmp_path: Path) -> None:
+    folder = write_tiny_folder(tmp_path / "full")
+    dialog = dialog_of(desk, folder / "model.safetensors")
+    assert dialog.row is not None
+    assert dialog.row.spec.choices == ("reference", "copy", "qint8", "qint4")
+    dialog.reject()
+    desk.qtbot.waitUntil(lambda: not [d for d in desk.window.findChildren(ImportDialog) if d.isVisible()])
+
+    other = dialog_of(desk, write_tiny_gguf(tmp_path / "mine.gguf"))
+
+    assert other.row is not None
+    assert other.row.spec.choices == ("reference", "copy")
+
+
+def test_a_cancelled_making_leaves_nothing(desk: WindowDesk, imports: ImportJoin, tmp_path: Path) -> None:
+    dialog = dialog_of(desk, write_tiny_folder(tmp_path / "full"))
+    choose(dialog, "Copy in 8 bits")
+    dialog.import_button.click()
+    desk.qtbot.waitUntil(lambda: "full-qint8" in imports.running)
+    card = desk.window.models.card("full-qint8")
+    assert card.facts.text() == "Reading the model…"
+
+    QTest.mouseClick(card.main_button, Qt.MouseButton.LeftButton)
+
+    assert not imports.running
+    assert "full-qint8" not in [c.name for c in desk.join.models._cards()]
+
+
+@pytest.mark.slow
+def test_eight_bits_are_made_in_a_process_and_the_cost_is_said(desk: WindowDesk, tmp_path: Path) -> None:
+    dialog = dialog_of(desk, write_tiny_folder(tmp_path / "full"))
+    choose(dialog, "Copy in 8 bits")
+    dialog.import_button.click()
+
+    desk.qtbot.waitUntil(lambda: desk.application.models.state.get("full-qint8") is not None, timeout=120_000)
+    notice = desk.window.models._notice.text()
+    assert "is in the library: " in notice
+    assert "the perplexity went from " in notice or "was not measured" in notice
