@@ -6,11 +6,15 @@ each promises is written here once:
 
 - "reference": fp32, plain PyTorch, every operation as its docstring's formula. The oracle.
 - "torch-cpu": PyTorch's CPU operations, bf16 weights and activations, fp32 sums. Runs wherever torch does.
+- "native-cpu": whole steps in our own kernels, one arithmetic at every number of rows.
+- "cuda": NVIDIA cards, one, several, or one with the processor's help (`card_choice.py`).
 
 `forward` stores the step's keys and values first and reads them back through the block tables, also inside their own
 chunk. It writes no block that no slot names, and returns fp32 logits. It is called from one thread only. A back end
 that can end a step between layers has a method `cancel`, for any thread: the step in flight, or else the next one,
-then raises `StepCancelledError`. A back end must refuse (UnsupportedModelError, by name) a spec that it cannot run
+then raises `StepCancelledError`. One that compiles for a device has `prepare`, called after `load` and before any cache;
+one that can choose tokens where its logits lie has a `drawer` (`draw.py`); one whose models lie in several memories has
+`memory_places` (`memory_plan.py`). A back end must refuse (UnsupportedModelError, by name) a spec that it cannot run
 exactly as written.
 """
 
