@@ -3,12 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_gguf import write_tiny_gguf
 
-from inglenook.engine.client import EngineClient
 from inglenook.engine.context_overflow import fit_conversation, reply_reserve
 from inglenook.engine.errors import ContextLengthError
-from inglenook.engine.request import LoadOptions, Request, SamplingParams
+from inglenook.engine.request import Request, SamplingParams
 from inglenook.engine.tokenizer.tokenizer import EncodedPrompt
 
 T = 30.0
@@ -70,12 +68,9 @@ def test_a_reply_without_a_limit_gets_a_quarter_of_the_context_up_to_1024():
     assert (reply_reserve(None, 512), reply_reserve(None, 100_000), reply_reserve(7, 512)) == (128, 1024, 7)
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
-    path = write_tiny_gguf(tmp_path_factory.mktemp("model") / "tiny.gguf")
-    with EngineClient.in_process() as client:
-        client.load(path, options=LoadOptions(backend="reference", num_threads=1)).result(T)
-        yield client
+@pytest.fixture
+def client(tiny_client):
+    return tiny_client
 
 
 def long_chat(**options):

@@ -26,16 +26,9 @@ from inglenook.engine.request import Finished, LoadOptions, LoadProgress, Reques
 T = 30.0
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return write_tiny_gguf(tmp_path_factory.mktemp("model") / "tiny.gguf")
-
-
-@pytest.fixture(scope="module")
-def loaded(tiny):
-    with EngineClient.in_process() as client:
-        client.load(tiny, options=LoadOptions(backend="reference", num_threads=1)).result(T)
-        yield client
+@pytest.fixture
+def loaded(tiny_client):
+    return tiny_client
 
 
 def ask(text="hello", **params):

@@ -80,16 +80,9 @@ from inglenook.engine.torch_backend import TorchBackend
 T = 60.0
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return write_tiny_gguf(tmp_path_factory.mktemp("model") / "tiny.gguf")
-
-
-@pytest.fixture(scope="module")
-def client(tiny):
-    with EngineClient.in_process() as client:
-        client.load(tiny, options=options()).result(T)
-        yield client
+@pytest.fixture
+def client(tiny_client):
+    return tiny_client
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 from tiny_encoders import make_encoder
-from tiny_gguf import CONTEXT, write_tiny_gguf
+from tiny_gguf import CONTEXT
 
-from inglenook.engine import core, loaded_encoder, memory_plan
+from inglenook.engine import loaded_encoder, loaded_model, memory_plan
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import NotEnoughMemoryError
 from inglenook.engine.memory import MemoryState
 from inglenook.engine.memory_promises import MemoryPromises
 from inglenook.engine.request import LoadOptions
+from inglenook.engine.torch_backend import TorchBackend
 
 T = 60.0
 OPTIONS = LoadOptions(backend="reference", num_threads=1)
@@ -67,11 +68,6 @@ def give_memory(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_gguf(tmp_path_factory.mktemp("model") / "tiny.gguf")
-
-
-@pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("encoder")
     make_encoder(folder, "xlm-roberta")
@@ -104,14 +100,22 @@ def test_two_loads_at_once_are_not_promised_the_same_memory(
     with EngineClient.in_process() as client:
         need = client.load(tiny, options=OPTIONS).result(T).need_bytes
     give_memory(monkeypatch, int(1.7 * need))
-    both, load = threading.Barrier(2), core.load_model
+    both_decided, decisions, plan, load = threading.Event(), [], loaded_model.plan_memory, TorchBackend.load
 
-    def together(*arguments: object) -> object:
-        both.wait(T)
-        loaded = load(*arguments)  # type: ignore[arg-type]
-        return loaded
+    def decide(*arguments: object, **options: object) -> object:
+        try:
+            return plan(*arguments, **options)  # type: ignore[arg-type]
+        finally:
+            decisions.append(1)
+            if len(decisions) == 2:
+                both_decided.set()
 
-    monkeypatch.setattr(core, "load_model", together)
+    def load_later(*arguments: object) -> object:
+        assert both_decided.wait(T)
+        return load(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loaded_model, "plan_memory", decide)
+    monkeypatch.setattr(TorchBackend, "load", load_later)
     with EngineClient.in_process() as client:
         handles = [client.load(tiny, slot, OPTIONS) for slot in ("chat", "second")]
         outcomes = []

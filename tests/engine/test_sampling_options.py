@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from tiny_gguf import write_tiny_gguf
 
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import InvalidRequestError
@@ -21,16 +20,9 @@ def one_thread(**options):
     return LoadOptions(backend="reference", num_threads=1, **options)
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return write_tiny_gguf(tmp_path_factory.mktemp("model") / "tiny.gguf")
-
-
-@pytest.fixture(scope="module")
-def client(tiny):
-    with EngineClient.in_process() as client:
-        client.load(tiny, options=one_thread()).result(T)
-        yield client
+@pytest.fixture
+def client(tiny_client):
+    return tiny_client
 
 
 def ask(**params):

@@ -4,7 +4,6 @@ import threading
 import time
 
 import pytest
-from tiny_gguf import write_tiny_gguf
 
 from inglenook.engine.backend import StepCancelledError
 from inglenook.engine.client import EngineClient
@@ -14,11 +13,6 @@ from inglenook.engine.model_runner import ModelRunner
 from inglenook.engine.request import Forgotten, LoadOptions, Request, SamplingParams
 
 T = 30.0
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return write_tiny_gguf(tmp_path_factory.mktemp("model") / "tiny.gguf")
 
 
 @pytest.fixture
