@@ -57,7 +57,7 @@ _OTHER_LATIN = frozenset(
 
 def keyword_weight_for(question: str, embedder: str) -> float:
     """Return the share of the keyword arm in the fusion, from 0 to 1; the vector arm has the rest."""
-    if _MULTILINGUAL.search(embedder):
+    if is_multilingual(embedder):
         return MULTILINGUAL_WEIGHT
     if not _is_latin(question):
         return FOREIGN_WEIGHT
@@ -77,6 +77,16 @@ def needs_trigrams(text: str) -> bool:
     A stemmer made for English knows neither the endings of Russian nor the compounds of German.
     """
     return has_trigram_words(text) or (_is_latin(text) and not _reads_as_english(text))
+
+
+def is_english(text: str) -> bool:
+    """Return whether a text is taken for English: Latin letters, and no sign of another language."""
+    return _is_latin(text) and _reads_as_english(text)
+
+
+def is_multilingual(embedder: str) -> bool:
+    """Return whether an embedder, by its name, puts like texts of different languages near each other."""
+    return _MULTILINGUAL.search(embedder) is not None
 
 
 def _is_latin(text: str) -> bool:

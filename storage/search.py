@@ -112,14 +112,20 @@ class Search:
 
     def count_with(self, word: str) -> int:
         """Return how many passages have a word, or a trigram that no word of theirs is, counted up to a limit."""
-        for table in ("chunk_words", "chunk_trigrams") if len(word) == 3 else ("chunk_words",):
-            row = self._db.row(
-                f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT {_MAX_COUNTED})",
-                (quoted(word),),
-            )
-            if row and row[0]:
-                return int(row[0])
-        return 0
+        return self._count("chunk_words", word) or (
+            self._count("chunk_trigrams", word) if len(word) == 3 else 0
+        )
+
+    def count_with_piece(self, piece: str) -> int:
+        """Return how many passages have a trigram inside their words, or a shorter piece as a word, up to a limit."""
+        return self._count("chunk_trigrams" if len(piece) == 3 else "chunk_words", piece)
+
+    def _count(self, table: Table, term: str) -> int:
+        row = self._db.row(
+            f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT {_MAX_COUNTED})",
+            (quoted(term),),
+        )
+        return int(row[0]) if row else 0
 
     def chunks(self, chunk_ids: Sequence[int]) -> list[IndexedChunk]:
         """Return those chunks that are still there, in the order of the ids given."""

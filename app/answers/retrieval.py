@@ -117,6 +117,7 @@ def gather(
                 hits,
                 num_passages=search.num_passages(),
                 count_with=search.count_with,
+                count_with_piece=search.count_with_piece,
                 embedder=used,
             )
             if not found.is_enough:

@@ -4,8 +4,10 @@ A passage speaks for a question by two figures: how near its meaning is (the cos
 the question its best sentence says, each word weighted by how rare it is among all passages. Their sum, of the best
 passage, is compared with one bar. The bar was set on XQuAD with all-MiniLM-L6-v2 (tests/bench/citations.py refusals);
 a long question says more than any one sentence of an answer, so it is given something for its length. Without an
-embedder whose cosines are known the passage's own words stand in for the cosine; in languages other than English,
-whose endings hide words, only what is found next to nothing of counts as missing.
+embedder whose cosines are known the passage's own words stand in for the cosine. Other languages, whose endings hide
+words, are judged by trigrams or pairs of letters, with a bar for each kind of writing, set on some questions of XQuAD in
+five languages and held to others and to two more languages. What a multilingual embedder finds in another language than
+the question's shares no word with it, and is not refused.
 
 Requests that are no questions ("write a letter about it") are never refused. Pure but for the counts asked of search.
 """
@@ -19,18 +21,30 @@ from dataclasses import dataclass
 
 from inglenook.app.answers.prompts import place_text
 from inglenook.storage.content_words import content_words, stems_of
-from inglenook.storage.languages import needs_trigrams
+from inglenook.storage.languages import is_english, is_multilingual
+from inglenook.storage.question_words import QUESTION_PIECES, QUESTION_WORDS
 from inglenook.storage.records import Hit
 from inglenook.storage.rescoring import best_sentence
 from inglenook.storage.segmentation import tokens, trigrams
+from inglenook.storage.sentences import split_sentences
 
 MAX_LOOKED_AT = 12
 BAR = 0.835
 WORDS_ONLY_BAR = 0.74
-FOREIGN_BAR = 0.35
-# Pairs of characters are often not the words of the passage even where it says the same.
-PAIRS_BAR = 0.15
+# Of alphabets; of scripts whose words take prefixes or leave vowels out; of those written without spaces; of pairs of
+# characters, which are often others even where a passage says the same.
+FOREIGN_BAR = 0.88
+SHORT_WORDS_BAR = 0.77
+NO_SPACES_BAR = 0.70
+PAIRS_BAR = 0.375
 
+_MAY_BE_FOREIGN = 3
+_FEW_PASSAGES = 100
+_FOR_FEW_PASSAGES = 0.8
+_PAIRS = re.compile("[\u1100-\u11ff\u3005-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7ff\uf900-\ufaff]")
+_NO_SPACES = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+# Hebrew, Arabic, and the scripts of India.
+_SHORT_WORDS = re.compile("[\u0590-\u08ff\u0900-\u0dff]")
 _FOR_EACH_WORD = 0.03
 _USUAL_WORDS = 6
 _MOST_WORDS = 20
@@ -65,23 +79,37 @@ def is_question(text: str) -> bool:
 
 
 def sufficiency(
-    question: str, hits: Sequence[Hit], *, num_passages: int, count_with: CountWith, embedder: str = ""
+    question: str,
+    hits: Sequence[Hit],
+    *,
+    num_passages: int,
+    count_with: CountWith,
+    count_with_piece: CountWith,
+    embedder: str = "",
 ) -> Sufficiency:
     """Judge the best hits for a question; `num_passages` are all that there are, `embedder` made the cosines if any."""
-    is_foreign = not question.isascii() or needs_trigrams(question)
-    words = _pieces(question) if is_foreign else stems_of(question)
+    is_foreign = not is_english(question)
+    if is_multilingual(embedder) and any(
+        is_english(hit.chunk.text) == is_foreign for hit in hits[:_MAY_BE_FOREIGN]
+    ):
+        # What it found is in another language than the question, and shares no word with it.
+        return Sufficiency(1.0, 0.0)
+    if is_foreign:
+        # Few passages do not show which words only ask.
+        words = _asked(question) if num_passages < _FEW_PASSAGES else _pieces(question)
+    else:
+        words = stems_of(question)
     if not words:
         return Sufficiency(1.0, 0.0)
-    weights = {
-        word: math.log(1 + num_passages / (1 + count_with(example))) for word, example in words.items()
-    }
+    count = count_with_piece if is_foreign else count_with
+    weights = {word: math.log(1 + num_passages / (1 + count(example))) for word, example in words.items()}
     has_cosines = _KNOWN_COSINES.search(embedder) is not None and not is_foreign
     figure = max(
         (_figure(hit, weights, has_cosines, is_foreign) for hit in hits[:MAX_LOOKED_AT]), default=0.0
     )
     if is_foreign:
-        is_in_pairs = 2 * sum(len(word) < 3 for word in words) > len(words)
-        return Sufficiency(figure, PAIRS_BAR if is_in_pairs else FOREIGN_BAR)
+        lower = _FOR_FEW_PASSAGES if num_passages < _FEW_PASSAGES else 1.0
+        return Sufficiency(figure, lower * _foreign_bar(question))
     figure += _FOR_EACH_WORD * (min(len(words), _MOST_WORDS) - _USUAL_WORDS)
     return Sufficiency(figure, BAR if has_cosines else WORDS_ONLY_BAR)
 
@@ -107,14 +135,33 @@ def refusal(hits: Sequence[Hit], names: Sequence[str]) -> str:
 
 def _figure(hit: Hit, weights: dict[str, float], has_cosines: bool, is_foreign: bool) -> float:
     if is_foreign:
-        total = sum(weights.values())
-        held = weights.keys() & _pieces(hit.chunk.text).keys()
-        return sum(weights[word] for word in held) / total
+        text = hit.chunk.text
+        sentences = (_share(text[start:end], weights) for start, end in split_sentences(text, 0, len(text)))
+        return _share(text, weights) + max(sentences, default=0.0)
     sentence = best_sentence(hit.chunk.text, weights)
     if has_cosines and hit.cosine is not None:
         return hit.cosine + sentence
     total = sum(weights.values())
     return sum(weights[word] for word in weights.keys() & content_words(hit.chunk.text)) / total + sentence
+
+
+def _share(text: str, weights: dict[str, float]) -> float:
+    held = weights.keys() & _pieces(text).keys()
+    return sum(weights[piece] for piece in held) / sum(weights.values())
+
+
+def _foreign_bar(question: str) -> float:
+    for pattern, bar in ((_PAIRS, PAIRS_BAR), (_NO_SPACES, NO_SPACES_BAR), (_SHORT_WORDS, SHORT_WORDS_BAR)):
+        if len(pattern.findall(question)) > len(question) / 4:
+            return bar
+    return FOREIGN_BAR
+
+
+def _asked(question: str) -> dict[str, str]:
+    """Return the pieces of a question less those of words that only ask, each with itself; all where no others are."""
+    words = [token for token in tokens(question) if token not in QUESTION_WORDS]
+    pieces = _pieces(" ".join(words)).keys() - QUESTION_PIECES
+    return {piece: piece for piece in sorted(pieces)} or _pieces(question)
 
 
 def _pieces(text: str) -> dict[str, str]:

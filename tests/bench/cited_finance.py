@@ -1,7 +1,9 @@
 """Which page is found for questions about annual reports (FinanceBench): 23 questions, 27 pages of evidence, 10 filings.
 
 `recall@5` is the share of questions with any evidence among the first five distinct pages. Our own keyword search of the
-same run is the baseline. "chosen" searches only the filing that the question is about.
+same run is the baseline. "chosen" searches only the filing that the question is about. Every question is also asked of that
+filing, and of those of the other companies, which do not hold its answer: "over_refusal" and "refused_elsewhere" are
+shares of refusals by a gate that was not set on these questions.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from pathlib import Path
 
 from retrieval import Encoder, embed_all
 
+from inglenook.app.answers.retrieval import gather
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
 from inglenook.storage.parsing.client import ParserClient
@@ -41,8 +44,23 @@ def finance_figures(folder: Path, encoder: Encoder) -> dict[str, object]:
         vectors = encoder.encode([question["question"] for question in questions])
         search = Search(db)
         found: dict[str, int] = {}
+        refused = {"over_refusal": 0, "refused_elsewhere": 0}
         for question, vector in zip(questions, vectors, strict=True):
             evidence = {(ids[e["doc_name"]], e["evidence_page_num"]) for e in question["evidence"]}
+            company = question["doc_name"].split("_")[0]
+            elsewhere = [id_ for name, id_ in ids.items() if name.split("_")[0] != company]
+            own = [ids[question["doc_name"]]]
+            for key, asked in (("over_refusal", own), ("refused_elsewhere", elsewhere)):
+                judged = gather(
+                    db,
+                    search,
+                    question["question"],
+                    asked,
+                    whole_bytes=0,
+                    vector=vector,
+                    embedder=encoder.name,
+                )
+                refused[key] += judged.is_refusal
             for scope, within in (("all", None), ("chosen", [ids[question["doc_name"]]])):
                 for arm, given in (("keyword", None), ("hybrid", vector)):
                     hits = search.search(
@@ -62,6 +80,7 @@ def finance_figures(folder: Path, encoder: Encoder) -> dict[str, object]:
         "filing_pages": num_pages,
         "questions": len(questions),
         **{key: round(count / len(questions), 3) for key, count in sorted(found.items())},
+        **{f"finance_{key}": round(count / len(questions), 3) for key, count in refused.items()},
     }
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from inglenook.engine.client import EngineClient
+from inglenook.engine.request import Purpose
 from inglenook.storage.chunking import TokenOffsets, approximate_tokens, chunk_page
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
@@ -38,6 +39,7 @@ from retrieval_sets import RetrievalSet, read_folder
 DEPTH = 100
 _PASSAGES = 2 * DEPTH
 _BATCH = 32
+_BATCHES_BETWEEN_SAVES = 10
 
 Float = NDArray[np.float32]
 
@@ -56,9 +58,11 @@ class Encoder:
             stored = np.load(self._file)
             self._known = dict(zip(stored["keys"].tolist(), stored["vectors"], strict=True))
 
-    def encode(self, texts: Sequence[str]) -> Float:
-        """Return float32 [N, D]."""
-        keys = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    def encode(self, texts: Sequence[str], *, purpose: Purpose = "query") -> Float:
+        """Return float32 [N, D] of questions, or of passages with the purpose "document"."""
+        # The purpose counts only where the encoder wants words before a text, but is asked for in any case.
+        marked = [text if purpose == "document" else f"{purpose}: {text}" for text in texts]
+        keys = [hashlib.sha256(text.encode()).hexdigest() for text in marked]
         missing = [i for i, key in enumerate(keys) if key not in self._known]
         # Texts of one length together, so that little is padded.
         missing.sort(key=lambda i: len(texts[i]))
@@ -67,21 +71,24 @@ class Encoder:
             if self._client is None:
                 self._client = EngineClient.in_process()
                 self._client.load(self._model, slot="embedder").result()
-            embedded = self._client.embed([texts[i] for i in batch]).result()
+            embedded = self._client.embed([texts[i] for i in batch], purpose=purpose).result()
             rows = np.frombuffer(embedded.vectors, "<f4").reshape(-1, embedded.dimension)
             self._known.update(zip((keys[i] for i in batch), rows, strict=True))
             print(f"\rembedded {start + len(batch):,} of {len(missing):,}", end="", file=sys.stderr)
+            if start // _BATCH % _BATCHES_BETWEEN_SAVES == _BATCHES_BETWEEN_SAVES - 1:
+                self._save()
         return np.stack([self._known[key] for key in keys]).astype(np.float32)
 
     def close(self) -> None:
         """Keep the vectors and end the engine."""
         if self._client is not None:
             self._client.close()
-            if self._file is not None:
-                self._file.parent.mkdir(parents=True, exist_ok=True)
-                np.savez(
-                    self._file, keys=np.array(list(self._known)), vectors=np.stack([*self._known.values()])
-                )
+            self._save()
+
+    def _save(self) -> None:
+        if self._file is not None:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            np.savez(self._file, keys=np.array(list(self._known)), vectors=np.stack([*self._known.values()]))
 
 
 def index(db: Database, content: RetrievalSet, token_offsets: TokenOffsets) -> dict[int, str]:
@@ -110,7 +117,9 @@ def embed_all(db: Database, encoder: Encoder) -> None:
     vectors = Vectors(db)
     while pending := vectors.chunks_without_vectors(encoder.name, 4096):
         vectors.add(
-            encoder.name, [chunk.chunk_id for chunk in pending], encoder.encode([c.text for c in pending])
+            encoder.name,
+            [chunk.chunk_id for chunk in pending],
+            encoder.encode([chunk.text for chunk in pending], purpose="document"),
         )
 
 

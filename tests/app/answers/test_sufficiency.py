@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from passages import passage
 
-from inglenook.app.answers.sufficiency import Sufficiency, is_question, refusal, sufficiency
+from inglenook.app.answers.sufficiency import WORDS_ONLY_BAR, Sufficiency, is_question, refusal, sufficiency
 from inglenook.storage.content_words import content_words
 from inglenook.storage.records import Hit
 
@@ -16,11 +16,18 @@ ZORB = passage("The tower of Zorb is 34 metres high. Mara Voss built it in 1871.
 MELL = passage("The mill of Mell grinds rye.", page=5)
 
 
-def judged(question: str, *hits: Hit, embedder: str = "") -> Sufficiency:
+def judged(question: str, *hits: Hit, embedder: str = "", num_passages: int = 100) -> Sufficiency:
     def count_with(word: str) -> int:
         return sum(word in hit.chunk.text.lower() for hit in hits)
 
-    return sufficiency(question, hits, num_passages=100, count_with=count_with, embedder=embedder)
+    return sufficiency(
+        question,
+        hits,
+        num_passages=num_passages,
+        count_with=count_with,
+        count_with_piece=count_with,
+        embedder=embedder,
+    )
 
 
 def near(hit: Hit, cosine: float) -> Hit:
@@ -53,11 +60,55 @@ def test_cosines_of_an_unknown_embedder_are_not_trusted() -> None:
     assert not judged(asked, near(ZORB, 0.82), embedder="multilingual-e5-small").is_enough
 
 
-def test_other_languages_are_refused_only_where_next_to_nothing_is_found() -> None:
+@pytest.mark.parametrize(
+    ("text", "answerable", "unanswerable"),
+    [
+        (
+            "Der Turm von Zorb ist 34 Meter hoch. Mara Voss erbaute ihn 1871.",
+            "Wie hoch ist der Turm von Zorb?",
+            "Wann wurde der Hafen eingeweiht und wem gehört er?",
+        ),
+        (
+            "Высота башни Зорб составляет 34 метра.",
+            "Какова высота башни Зорб?",
+            "Кому принадлежит гавань Тарво?",
+        ),
+        (
+            "يبلغ ارتفاع برج زورب أربعة وثلاثين مترا.",
+            "كم يبلغ ارتفاع برج زورب؟",
+            "من يملك ميناء تارفو الجديد؟",
+        ),
+        ("佐布塔的高度是三十四米。", "佐布塔的高度是多少？", "谁拥有塔沃港口的船只？"),
+    ],
+)
+@pytest.mark.parametrize("num_passages", [3, 5000])
+def test_other_languages_are_judged_by_parts_of_their_words(
+    text: str, answerable: str, unanswerable: str, num_passages: int
+) -> None:
+    hit = passage(text)
+
+    assert judged(answerable, hit, num_passages=num_passages).is_enough
+    assert not judged(unanswerable, hit, num_passages=num_passages).is_enough
+
+
+def test_few_passages_are_judged_kindly() -> None:
     turm = passage("Der Turm von Zorb ist 34 Meter hoch.")
 
-    assert judged("Wie hoch sind die Türme von Zorb?", turm).is_enough
-    assert not judged("Wann wurde der Hafen eingeweiht und wem gehört er?", turm).is_enough
+    assert judged("Wie hoch sind die Türme von Zorb?", turm, num_passages=3).is_enough
+
+
+def test_what_a_multilingual_embedder_found_in_another_language_is_enough() -> None:
+    asked = "How high is the tower?"
+    turm = passage("Der Turm von Zorb ist 34 Meter hoch.")
+
+    assert judged(asked, turm, embedder="multilingual-e5-small").is_enough
+    assert not judged(asked, turm, embedder="all-MiniLM-L6-v2").is_enough
+    assert not judged("How deep is the harbour of Tarvo?", ZORB, embedder="multilingual-e5-small").is_enough
+
+
+def test_typographic_marks_do_not_make_a_question_foreign() -> None:
+    assert judged("How high is “the tower of Zorb” – in metres?", ZORB).bar == WORDS_ONLY_BAR
+    assert judged("What is the height of the Müller tower?", ZORB).bar == WORDS_ONLY_BAR
 
 
 def test_nothing_found_is_not_enough_and_a_question_without_words_is_not_judged() -> None:
