@@ -74,7 +74,7 @@ class ContextJoin(QObject):
         if conversation_id is None:
             self._take_counts(None, [])
             return
-        self._app.tasks.read(
+        self._chats.home.tasks.read(
             lambda db: turn_counts(db, conversation_id),
             lambda counts: self._take_counts(conversation_id, counts),
             lambda _error: self._take_counts(conversation_id, []),
@@ -218,7 +218,7 @@ class ContextJoin(QObject):
     def _act(self, message_id: object, name: str) -> None:
         """Open the details of a reply."""
         if name == "details" and isinstance(message_id, int):
-            self._app.tasks.read(lambda db: Messages(db).get(message_id), self._open_details)
+            self._chats.home.tasks.read(lambda db: Messages(db).get(message_id), self._open_details)
 
     def _open_details(self, reply: Message) -> None:
         ReplyDetails(self._window.theme, details(reply), self._window).open()

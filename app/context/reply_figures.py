@@ -1,17 +1,14 @@
-"""The figures of a reply in words: one line below it, and all that it was written with, for its details. Pure."""
+"""The figures of a reply in words: one line below it, and all that it was written with, for its details.
+
+No widgets; the words are in the user's language.
+"""
 
 from __future__ import annotations
 
-from inglenook.app.settings_presets import FIELDS, PRESETS
-from inglenook.storage.records import Message
+from PySide6.QtCore import QCoreApplication
 
-_STYLES = {**{name: name.capitalize() for name in PRESETS}, "own": "Own values"}
-_ENDS = {
-    "stop": "The model ended it",
-    "length": "The longest reply or the window was reached",
-    "cancelled": "Stopped by you",
-    "error": "Failed",
-}
+from inglenook.app.settings_presets import FIELDS
+from inglenook.storage.records import Message
 
 
 def figures_line(reply: Message) -> str:
@@ -19,57 +16,104 @@ def figures_line(reply: Message) -> str:
 
     "0.25 s to the first word · 42 tokens a second · 512 of 600 tokens from the cache".
     """
+    translate = QCoreApplication.translate
     parts = []
     if reply.ttft_s is not None:
-        parts.append(f"{_seconds(reply.ttft_s)} to the first word")
+        parts.append(translate("figures", "{0} s to the first word").format(_seconds(reply.ttft_s)))
     if reply.tpot_s:
-        parts.append(f"{_speed(reply.tpot_s)} tokens a second")
+        parts.append(translate("figures", "{0} tokens a second").format(_speed(reply.tpot_s)))
     if reply.prompt_tokens and reply.cached_tokens:
-        parts.append(f"{reply.cached_tokens:,} of {reply.prompt_tokens:,} tokens from the cache")
+        words = translate("figures", "{0} of {1} tokens from the cache")
+        parts.append(words.format(f"{reply.cached_tokens:,}", f"{reply.prompt_tokens:,}"))
     return " · ".join(parts)
 
 
 def details(reply: Message) -> list[tuple[str, str]]:
     """Return all that is known of how a reply was written, as names and values in the order of a page."""
+    translate = QCoreApplication.translate
     kept = reply.sampling
-    preset = kept.get("preset", "")
     rows: list[tuple[str, object]] = [
-        ("Model", reply.model),
-        ("Persona", kept.get("persona", "")),
-        ("Instructions", kept.get("system", "")),
-        ("Style of answers", _STYLES.get(preset, "") if isinstance(preset, str) else ""),
+        (translate("figures", "Model"), reply.model),
+        (translate("figures", "Persona"), kept.get("persona", "")),
+        (translate("figures", "Instructions"), kept.get("system", "")),
+        (translate("figures", "Style of answers"), _style(kept.get("preset"))),
     ]
-    rows += [(_words(field), _number(kept.get(field))) for field in FIELDS if field in kept]
-    limit = kept.get("max_tokens")
+    names = {
+        "temperature": translate("figures", "Temperature"),
+        "top_k": translate("figures", "Top k"),
+        "top_p": translate("figures", "Top p"),
+        "min_p": translate("figures", "Min p"),
+        "repetition_penalty": translate("figures", "Repetition penalty"),
+    }
+    rows += [(names[field], _number(kept.get(field))) for field in FIELDS if field in kept]
+    limit, no_limit = kept.get("max_tokens"), translate("figures", "no limit") if kept else ""
     rows += [
-        ("Longest reply", _tokens(limit) if isinstance(limit, int) else "no limit" if kept else ""),
-        ("Seed", "" if reply.seed is None else str(reply.seed)),
-        ("Window", _tokens(kept.get("context_length"))),
-        ("Back end", kept.get("backend", "")),
-        ("Read", _read(reply)),
-        ("Written", _tokens(len(reply.token_ids))),
-        ("First word", "" if reply.ttft_s is None else f"after {_seconds(reply.ttft_s)}"),
-        ("Speed", f"{_speed(reply.tpot_s)} tokens a second" if reply.tpot_s else ""),
-        ("End", _ENDS.get(reply.finish_reason or "", "")),
+        (translate("figures", "Longest reply"), _tokens(limit) if isinstance(limit, int) else no_limit),
+        (translate("figures", "Seed"), "" if reply.seed is None else str(reply.seed)),
+        (translate("figures", "Window"), _tokens(kept.get("context_length"))),
+        (translate("figures", "Back end"), kept.get("backend", "")),
+        (translate("figures", "Read"), _read(reply)),
+        (translate("figures", "Written"), _tokens(len(reply.token_ids))),
+        (translate("figures", "First word"), _first(reply.ttft_s)),
+        (translate("figures", "Speed"), _pace(reply.tpot_s)),
+        (translate("figures", "End"), _end(reply.finish_reason)),
     ]
     return [(name, value) for name, value in rows if isinstance(value, str) and value]
+
+
+def _style(preset: object) -> str:
+    translate = QCoreApplication.translate
+    words = {
+        "precise": translate("figures", "Precise"),
+        "balanced": translate("figures", "Balanced"),
+        "creative": translate("figures", "Creative"),
+        "own": translate("figures", "Own values"),
+    }
+    return words.get(preset, "") if isinstance(preset, str) else ""
+
+
+def _end(reason: str | None) -> str:
+    translate = QCoreApplication.translate
+    words = {
+        "stop": translate("figures", "The model ended it"),
+        "length": translate("figures", "The longest reply or the window was reached"),
+        "cancelled": translate("figures", "Stopped by you"),
+        "error": translate("figures", "Failed"),
+    }
+    return words.get(reason or "", "")
 
 
 def _read(reply: Message) -> str:
     if reply.prompt_tokens is None:
         return ""
-    cached = f", {reply.cached_tokens:,} of them from the cache" if reply.cached_tokens else ""
-    return f"{_tokens(reply.prompt_tokens)}{cached}"
+    if not reply.cached_tokens:
+        return _tokens(reply.prompt_tokens)
+    words = QCoreApplication.translate("figures", "{0}, {1} of them from the cache")
+    return words.format(_tokens(reply.prompt_tokens), f"{reply.cached_tokens:,}")
 
 
 def _tokens(count: object) -> str:
     if not isinstance(count, int) or count <= 0:
         return ""
-    return "1 token" if count == 1 else f"{count:,} tokens"
+    if count == 1:
+        return QCoreApplication.translate("figures", "1 token")
+    return QCoreApplication.translate("figures", "{0} tokens").format(f"{count:,}")
+
+
+def _first(ttft_s: float | None) -> str:
+    if ttft_s is None:
+        return ""
+    return QCoreApplication.translate("figures", "after {0} s").format(_seconds(ttft_s))
+
+
+def _pace(tpot_s: float | None) -> str:
+    return (
+        QCoreApplication.translate("figures", "{0} tokens a second").format(_speed(tpot_s)) if tpot_s else ""
+    )
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}"
 
 
 def _speed(tpot_s: float) -> str:
@@ -79,7 +123,3 @@ def _speed(tpot_s: float) -> str:
 
 def _number(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else ""
-
-
-def _words(field: str) -> str:
-    return field.replace("_", " ").capitalize()

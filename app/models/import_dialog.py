@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QCoreApplication, Signal
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from inglenook.app.settings_page.form_style import form_style
@@ -18,17 +18,21 @@ from inglenook.app.text.rich_text import label
 from inglenook.app.window.theme import Theme
 
 REFERENCE, COPY, EIGHT_BITS, FOUR_BITS = "reference", "copy", "qint8", "qint4"
-IMPORT_WAYS = (
-    SettingSpec(
-        "way", REFERENCE, "How to take it in", choices=(REFERENCE, COPY),
-        words=("Use it where it is", "Copy it into the library"),
-    ),
-    SettingSpec(
-        "way", REFERENCE, "How to take it in", choices=(REFERENCE, COPY, EIGHT_BITS, FOUR_BITS),
-        words=("Use it where it is", "Copy it into the library", "Copy in 8 bits", "Copy in 4 bits"),
-    ),
-)  # fmt: skip
-"""How a file can be taken in: as it is, and for a folder of full numbers also in fewer bits."""
+
+
+def import_way(*, has_fewer_bits: bool) -> SettingSpec:
+    """Return the choice how a file is taken in: as it is, and for a folder of full numbers also in fewer bits."""
+    translate = QCoreApplication.translate
+    choices = (REFERENCE, COPY, EIGHT_BITS, FOUR_BITS) if has_fewer_bits else (REFERENCE, COPY)
+    words = (
+        translate("settings", "Use it where it is"),
+        translate("settings", "Copy it into the library"),
+        translate("settings", "Copy in 8 bits"),
+        translate("settings", "Copy in 4 bits"),
+    )[: len(choices)]
+    return SettingSpec(
+        "way", REFERENCE, translate("settings", "How to take it in"), choices=choices, words=words
+    )
 
 
 class ImportDialog(QDialog):
@@ -80,8 +84,7 @@ class ImportDialog(QDialog):
         self.facts.setText(facts)
         self.fit.setText(fit)
         self._hints = hints
-        spec = next(spec for spec in IMPORT_WAYS if len(spec.choices) == len(hints))
-        self.row = SettingRow(spec, self._theme)
+        self.row = SettingRow(import_way(has_fewer_bits=EIGHT_BITS in hints), self._theme)
         self.row.reset_button.hide()
         self.row.edited.connect(self._take_way)
         self._column.addWidget(self.row)

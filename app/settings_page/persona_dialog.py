@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from inglenook.app.settings_page.form_style import form_style
@@ -19,18 +19,47 @@ from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.window.theme import Theme
 from inglenook.storage.personas import MAX_NAME_CHARACTERS, MAX_SYSTEM_CHARACTERS, Persona
 
-_NAME = SettingSpec("name", "", "Name", "For instance what it is for.", maximum=MAX_NAME_CHARACTERS)
-_SYSTEM = SettingSpec(
-    "system", "", "Instructions",
-    "What the model is told before each conversation. Empty takes those of the settings.",
-    maximum=MAX_SYSTEM_CHARACTERS, is_long=True,
-)  # fmt: skip
-_PRESET = SettingSpec(
-    "preset", "", "Style of answers", choices=("", *PRESETS, OWN),
-    words=("As in the settings", "Precise", "Balanced", "Creative", "Values of its own"),
-)  # fmt: skip
 _BY_KEY = {spec.key: spec for spec in SETTINGS}
 _OWN = tuple(replace(_BY_KEY[key], key=key.removeprefix("chat.")) for key in OWN_STYLE_KEYS)
+
+
+def persona_fields() -> tuple[SettingSpec, ...]:
+    """Return what a persona has besides values of its own, for the form."""
+    translate = QCoreApplication.translate
+    words = (
+        translate("settings", "As in the settings"),
+        translate("settings", "Precise"),
+        translate("settings", "Balanced"),
+        translate("settings", "Creative"),
+        translate("settings", "Values of its own"),
+    )
+    return (
+        SettingSpec(
+            "name",
+            "",
+            translate("settings", "Name"),
+            translate("settings", "For instance what it is for."),
+            maximum=MAX_NAME_CHARACTERS,
+        ),
+        SettingSpec(
+            "system",
+            "",
+            translate("settings", "Instructions"),
+            translate(
+                "settings",
+                "What the model is told before each conversation. Empty takes those of the settings.",
+            ),
+            maximum=MAX_SYSTEM_CHARACTERS,
+            is_long=True,
+        ),
+        SettingSpec(
+            "preset",
+            "",
+            translate("settings", "Style of answers"),
+            choices=("", *PRESETS, OWN),
+            words=words,
+        ),
+    )
 
 
 class PersonaDialog(QDialog):
@@ -46,7 +75,7 @@ class PersonaDialog(QDialog):
         self._values: dict[str, Any] = {
             "name": persona.name,
             "system": persona.system,
-            "preset": persona.preset if persona.preset in _PRESET.choices else "",
+            "preset": persona.preset if persona.preset in (*PRESETS, OWN) else "",
         }
         own = preset_values(OWN, persona.sampling) if persona.preset == OWN else style
         self._values |= {spec.key: getattr(own, spec.key) for spec in _OWN}
@@ -54,7 +83,7 @@ class PersonaDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(self.tr("Edit persona") if persona.id else self.tr("New persona"))
         self.setStyleSheet(form_style(theme))
-        self.rows = {spec.key: SettingRow(spec, theme) for spec in (_NAME, _SYSTEM, _PRESET, *_OWN)}
+        self.rows = {spec.key: SettingRow(spec, theme) for spec in (*persona_fields(), *_OWN)}
         column = QWidget()
         column.setObjectName("page")
         layout = QVBoxLayout(column)
