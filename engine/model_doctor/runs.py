@@ -17,6 +17,7 @@ from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.errors import NotEnoughMemoryError
 from inglenook.engine.kv_cache import BLOCK_SIZE
 from inglenook.engine.memory import check_fit, estimate_need, kv_bytes, memory_state
+from inglenook.engine.memory_plan import memory_places
 from inglenook.engine.model_doctor.deadline import OutOfTimeError, until
 from inglenook.engine.model_doctor.layers import compare_with_reference
 from inglenook.engine.model_doctor.report import NO_TIME, Finding, Measured
@@ -58,11 +59,13 @@ def run_findings(
     chosen = choose_backend(backend, spec, file, num_threads=num_threads)
     ids = list(tokenizer.encode_text(_TEXT).token_ids)[: spec.context_length - _REPLY_TOKENS - 1]
     early = started + (deadline - started) / 4
-    findings = [compare_with_reference(file, spec, chosen.name, ids, early)]
-    weights = chosen.estimate_weight_bytes(spec, file.size_bytes)
+    name = chosen.name if backend == "auto" else backend  # which may say more: "native-cpu:avx2"
+    findings = [compare_with_reference(file, spec, name, ids, early)]
     groups = chosen.kv_groups(spec)
     try:
-        check_fit(file.name, estimate_need(weights, kv_bytes(groups, len(ids))), memory_state().free_bytes)
+        for place in memory_places(spec, file.size_bytes, chosen):
+            free = memory_state().free_bytes if place.free_bytes is None else place.free_bytes
+            check_fit(file.name, estimate_need(place.weight_bytes, kv_bytes(place.groups, len(ids))), free)
     except NotEnoughMemoryError as error:
         return [*findings, Finding("memory", "amber", str(error))], None
     loading = time.perf_counter()
