@@ -106,7 +106,7 @@ class ContextJoin(QObject):
             self.panel.end()
         else:
             self._open_panel()
-            self.panel.controls()[0].setFocus()
+            next(w for w in self.panel.controls() if w.isVisible() and w.isEnabled()).setFocus()
 
     def _open_panel(self) -> None:
         self._panel_of = self._chats.conversation_id or 0

@@ -105,7 +105,7 @@ class ContextPanel(QFrame):
 
     def show_larger(self, larger: LargerWindow) -> None:
         """Offer a larger window, or say why there is none."""
-        self.larger_button.setVisible(bool(larger.tokens or larger.refusal))
+        self.larger_button.setVisible(bool(larger.tokens))
         self.larger_button.setEnabled(bool(larger.tokens) and not larger.refusal)
         words = self.tr("Larger window")
         if larger.tokens:

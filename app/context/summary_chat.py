@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject
 from inglenook.app.bridge import CHAT, EngineBridge
 from inglenook.app.settings_presets import PRESETS, sampling_of
 from inglenook.app.tasks import Tasks
+from inglenook.app.text.reasoning import part_reply
 from inglenook.engine.request import Failed, Finished, Request
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
@@ -97,7 +98,8 @@ class SummaryChat(QObject):
     def _take_finished(self, request_id: int, event: Finished) -> None:
         if request_id != self._request_id:
             return
-        text = "".join(self._pieces).strip()
+        # What was thought before it is no part of a summary.
+        text = part_reply("".join(self._pieces)).answer.strip()
         if event.finish_reason == "cancelled" or not text:
             self._fail("" if event.finish_reason == "cancelled" else self.tr("The model wrote no summary."))
             return

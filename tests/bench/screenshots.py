@@ -139,9 +139,75 @@ def shoot(models: Path, out: Path, scheme: str, factor: str) -> int:
         window.close_source()
         window.show_models()
         grab(window, "models")
+        pose_settings(window, application, grab, until)
+        pose_comparison(window, application, models, grab, until)
         application.close()
         window.close()
     return 0
+
+
+def pose_settings(
+    window: Any,
+    application: Any,
+    grab: Callable[[Any, str], None],
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    """The settings page with two personas and a value that is refused, and the panel of a chat's window."""
+    personas, page = application.personas, application.join.settings.page
+    for name, system in (
+        ("Editor", "Cut every sentence that says nothing. Keep the writer's voice."),
+        ("Spanish teacher", "Answer in simple Spanish, then say in English what was new."),
+    ):
+        personas.add(name, system, "precise", {}, lambda _id: None, print)
+    until(lambda: len(personas.personas) == 2)
+    application.settings.set("chat.persona", personas.personas[0].id)
+    window.pages.show_page("settings")
+    grab(window, "settings")
+    page.expert_box.setChecked(True)
+    page.rows["chat.temperature"].field.control.setText("5")
+    page.rows["chat.temperature"].field.commit()
+    page.reveal("chat.temperature")
+    grab(window, "settings-refused")
+    application.join.settings.show_personas()
+    grab(window, "personas")
+    page.expert_box.setChecked(False)
+    window.show_chat()
+    application.join.context.foot.meter.click()
+    panel = application.join.context.panel
+    until(lambda: panel.larger_button.isVisible() or panel.remark.isVisible())
+    grab(window, "context")
+    panel.end()
+
+
+def pose_comparison(
+    window: Any,
+    application: Any,
+    models: Path,
+    grab: Callable[[Any, str], None],
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    """Two models on one question, where there is a second one; and the settings of a model."""
+    from inglenook.app.models.model_settings_dialog import ModelSettingsDialog
+
+    second = models / "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
+    if second.exists():
+        application.models.add(second, name="qwen2.5-coder-0.5b")
+        until(lambda: application.models.state.get("qwen2.5-coder-0.5b") is not None)
+        join = application.join.models.comparison
+        window.pages.show_page("compare")
+        join.page.question.setPlainText("Name three uses of a hedge in a garden, as a list.")
+        join.page.ask_button.click()
+        until(lambda: not join.comparison.is_running)
+        grab(window, "two-models")
+    window.show_models()
+    window.models.settings_requested.emit("smollm2-135m")
+    dialog = window.findChild(ModelSettingsDialog)
+    until(lambda: bool(dialog.facts.text()))
+    dialog.own_template_button.click()
+    dialog.try_button.click()
+    until(dialog.sample.isVisible)
+    grab(dialog, "model-settings")
+    dialog.reject()
 
 
 def few_colours(picture: Any) -> Any:

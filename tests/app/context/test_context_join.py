@@ -115,7 +115,8 @@ def test_a_larger_window_is_offered_with_its_cost_and_loads_the_model_again(
     desk.qtbot.waitUntil(lambda: context.foot.meter.text() == "1,600 of 4,096")
     QTest.mouseClick(context.foot.meter, Qt.MouseButton.LeftButton)
     assert context.panel.remark.text() == "4,096 tokens is the longest window that this model takes."
-    assert not context.panel.larger_button.isEnabled()
+    assert not context.panel.larger_button.isVisible()
+    assert context.panel.summary_button.hasFocus()
 
 
 def test_a_fresh_chat_begins_with_the_summary_that_the_model_wrote(
@@ -131,7 +132,7 @@ def test_a_fresh_chat_begins_with_the_summary_that_the_model_wrote(
     assert asked.what.reply_token_ids[1] == tuple(range(460))
     assert context.panel.summary_button.text() == "Cancel the summary"
 
-    asked.say("We compared a hedge with a fence.", 1)
+    asked.say("<think>They want it short.</think>We compared a hedge with a fence.", 1)
     asked.finish(left_out=(0, 1))
 
     desk.qtbot.waitUntil(lambda: len(desk.messages) == 2)
