@@ -4,7 +4,7 @@ Rows are outputs. A *unit* is 64 columns: column j and column 32 + j (j < 32) of
 low half. So one load gives two runs of 32 columns, each of one scale, and nothing has to be interleaved.
 
     low      uint8 [N, 32 U]     4-, 5-, 6-bit codes: their low four bits, as above
-             int8 [N, 64 U]      8-bit codes
+             int8 [N, 64 U]      8-bit codes; uint8 where they are float8 (e4m3)
              float [N, K]        unquantised
     high     uint8 [N, 32 ceil(U / 4)]   5-bit: bit g of byte j is the fifth bit of column 32 g + j of 256 columns
              uint8 [N, 32 ceil(U / 2)]   6-bit: bits 2g and 2g + 1 of byte j are those of column 32 g + j of 128
@@ -33,7 +33,10 @@ SUPER = 256
 
 @dataclass(frozen=True, slots=True)
 class PackedFormat:
-    """How codes become weights: `bits` of a code, `group` columns a scale, the code that means 0."""
+    """How codes become weights: `bits` of a code, `group` columns a scale, the code that means 0.
+
+    is_float: codes are float8 (e4m3).
+    """
 
     name: str
     bits: int
@@ -41,6 +44,7 @@ class PackedFormat:
     zero: int
     has_mins: bool
     has_supers: bool
+    is_float: bool = False
 
 
 PACKED_FORMATS: dict[str, PackedFormat] = {
@@ -54,6 +58,12 @@ PACKED_FORMATS: dict[str, PackedFormat] = {
         PackedFormat("Q4_K", 4, 32, 0, has_mins=True, has_supers=True),
         PackedFormat("Q5_K", 5, 32, 0, has_mins=True, has_supers=True),
         PackedFormat("Q6_K", 6, 16, 32, has_mins=False, has_supers=True),
+        *(PackedFormat(f"QINT4_G{g}", 4, g, 0, has_mins=True, has_supers=False) for g in (64, 128)),
+        *(PackedFormat(f"QINT8_G{g}", 8, g, 0, has_mins=False, has_supers=False) for g in (64, 128)),
+        *(
+            PackedFormat(f"QFLOAT8_G{g}", 8, g, 0, has_mins=False, has_supers=False, is_float=True)
+            for g in (32, 64, 128)
+        ),
         PackedFormat("PLAIN", 16, 0, 0, has_mins=False, has_supers=False),
     )
 }
@@ -148,7 +158,7 @@ def unpack_weight(weight: PackedWeight) -> torch.Tensor:
         return weight.low.float()
     assert weight.scales is not None
     if form.bits == 8:
-        codes = weight.low.float()
+        codes = (weight.low.view(torch.float8_e4m3fn) if form.is_float else weight.low).float()
     else:
         low = weight.low.view(rows, -1, 32)
         q = torch.stack((low & 15, low >> 4), dim=2)
@@ -239,8 +249,16 @@ def _q5_1(b: torch.Tensor) -> _Codes:
     return _nibbles(b[..., 8:]) | _bits(b[..., 4:8]) << 4, (_half(b, 0), _half(b, 2))
 
 
-def _q8_0(b: torch.Tensor) -> _Codes:
+def _qint8(b: torch.Tensor) -> _Codes:
     return b[..., 2:].contiguous().view(torch.int8), (_half(b, 0),)
+
+
+def _qint4(b: torch.Tensor) -> _Codes:
+    return _nibbles(_cut(b[..., 4:], -1, 32)), (_half(b, 0), _half(b, 2))
+
+
+def _qfloat8(b: torch.Tensor) -> _Codes:
+    return b[..., 2:].contiguous(), (_half(b, 0),)
 
 
 def _k_codes(b: torch.Tensor, at: int) -> torch.Tensor:
@@ -276,8 +294,15 @@ _CODES = {
     "Q4_1": _q4_1,
     "Q5_0": _q5_0,
     "Q5_1": _q5_1,
-    "Q8_0": _q8_0,
+    "Q8_0": _qint8,
     "Q4_K": _q4_k,
     "Q5_K": _q5_k,
     "Q6_K": _q6_k,
+    "QINT4_G64": _qint4,
+    "QINT4_G128": _qint4,
+    "QINT8_G64": _qint8,
+    "QINT8_G128": _qint8,
+    "QFLOAT8_G32": _qfloat8,
+    "QFLOAT8_G64": _qfloat8,
+    "QFLOAT8_G128": _qfloat8,
 }

@@ -29,6 +29,22 @@ def _numbers(numbers, supers, row_numbers, row_supers, index, unit, mask, HAS_SU
 
 
 @triton.jit
+def _codes(at, mask, IS_FLOAT: tl.constexpr):
+    """Eight-bit codes as float32."""
+    code = tl.load(at, mask=mask, other=0)
+    if IS_FLOAT:
+        # As the upper byte of fp16 the exponent is a bit too far left and its bias 8 too small. No architecture before
+        # sm_89 converts this type itself.
+        code = code.to(tl.int32)
+        half = ((code & 0x80) << 8) | ((code & 0x7F) << 7)
+        value = half.to(tl.int16).to(tl.float16, bitcast=True).to(tl.float32) * 256
+        value = tl.where((code & 0x7F) == 0x7F, float("nan"), value)
+    else:
+        value = code.to(tl.float32)
+    return value
+
+
+@triton.jit
 def load_pair(
     low,
     high,
@@ -46,6 +62,7 @@ def load_pair(
     ZERO: tl.constexpr,
     HAS_MINS: tl.constexpr,
     HAS_SUPERS: tl.constexpr,
+    IS_FLOAT: tl.constexpr,
 ):
     """Weights of columns j and 32 + j of units, float32, 0 where masked.
 
@@ -54,8 +71,8 @@ def load_pair(
     """
     if BITS == 8:
         at = low + row * (units * 64) + unit * 64 + j
-        a = tl.load(at, mask=mask, other=0).to(tl.float32)
-        b = tl.load(at + 32, mask=mask, other=0).to(tl.float32)
+        a = _codes(at, mask, IS_FLOAT)
+        b = _codes(at + 32, mask, IS_FLOAT)
     else:
         byte = tl.load(low + row * (units * 32) + unit * 32 + j, mask=mask, other=0).to(tl.int32)
         first, second = byte & 15, byte >> 4
@@ -70,14 +87,17 @@ def load_pair(
             bits = bits >> (4 * (unit % 2))
             first, second = first | ((bits & 3) << 4), second | ((bits & 12) << 2)
         a, b = (first - ZERO).to(tl.float32), (second - ZERO).to(tl.float32)
-    row_numbers = row * (units * (64 // GROUP))
+    row_numbers = row * (units * 64 // GROUP)
     row_supers = row * ((units + 3) // 4)
     if GROUP == 16:
         index = unit * 4 + j // 16
         second_index = index + 2
-    else:
+    elif GROUP == 32:
         index = unit * 2
         second_index = index + 1
+    else:
+        index = unit // (GROUP // 64)
+        second_index = index
     a *= _numbers(scales, supers, row_numbers, row_supers, index, unit, mask, HAS_SUPERS)
     b *= _numbers(scales, supers, row_numbers, row_supers, second_index, unit, mask, HAS_SUPERS)
     if HAS_MINS:
@@ -90,7 +110,7 @@ def load_pair(
 def _embedding_kernel(
     ids, out, low, high, scales, mins, supers, super_mins, columns, units, factor,
     IS_LOOKUP: tl.constexpr, UNITS: tl.constexpr, BITS: tl.constexpr, GROUP: tl.constexpr,
-    ZERO: tl.constexpr, HAS_MINS: tl.constexpr, HAS_SUPERS: tl.constexpr,
+    ZERO: tl.constexpr, HAS_MINS: tl.constexpr, HAS_SUPERS: tl.constexpr, IS_FLOAT: tl.constexpr,
 ):  # fmt: skip
     target = tl.program_id(0).to(tl.int64)
     row = target
@@ -107,7 +127,7 @@ def _embedding_kernel(
         mask = unit < units
         a, b = load_pair(
             low, high, scales, mins, supers, super_mins, row, unit, j, mask, units,
-            BITS, GROUP, ZERO, HAS_MINS, HAS_SUPERS,
+            BITS, GROUP, ZERO, HAS_MINS, HAS_SUPERS, IS_FLOAT,
         )  # fmt: skip
         column = unit * 64 + j
         at = out + target * columns + column
@@ -149,6 +169,7 @@ def format_constants(form: PackedFormat) -> dict[str, int]:
         "ZERO": form.zero,
         "HAS_MINS": form.has_mins,
         "HAS_SUPERS": form.has_supers,
+        "IS_FLOAT": form.is_float,
     }
 
 
@@ -157,7 +178,7 @@ def plane_types(form: PackedFormat, plain: str = BF16) -> dict[str, str | None]:
     small = I8 if form.zero == 32 else U8
     number = small if form.has_supers else F16
     return {
-        "low": plain if form.bits == 16 else I8 if form.bits == 8 else U8,
+        "low": plain if form.bits == 16 else I8 if form.bits == 8 and not form.is_float else U8,
         "high": U8 if form.bits in (5, 6) else None,
         "scales": None if form.bits == 16 else number,
         "mins": number if form.has_mins else None,

@@ -37,6 +37,7 @@ def _few_rows_kernel(
     x, bias, out, low, high, scales, mins, supers, super_mins, rows, outputs, columns, units, out_stride,
     HAS_BIAS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, UNITS: tl.constexpr, BITS: tl.constexpr,
     GROUP: tl.constexpr, ZERO: tl.constexpr, HAS_MINS: tl.constexpr, HAS_SUPERS: tl.constexpr,
+    IS_FLOAT: tl.constexpr,
 ):  # fmt: skip
     output = tl.program_id(0) * N + tl.arange(0, N)
     m = tl.arange(0, M)[:, None, None, None]
@@ -54,7 +55,7 @@ def _few_rows_kernel(
         else:
             a, b = load_pair(
                 low, high, scales, mins, supers, super_mins, row, unit, j, mask, units,
-                BITS, GROUP, ZERO, HAS_MINS, HAS_SUPERS,
+                BITS, GROUP, ZERO, HAS_MINS, HAS_SUPERS, IS_FLOAT,
             )  # fmt: skip
         wide = (tl.arange(0, UNITS)[None, None, :, None] + start) * 64 + tl.arange(0, 32)[None, None, None, :]
         x_at = x + m * columns + wide
@@ -79,6 +80,7 @@ def _tiled_kernel(
     split_units,
     HAS_BIAS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, IS_SPLIT: tl.constexpr, BITS: tl.constexpr,
     GROUP: tl.constexpr, ZERO: tl.constexpr, HAS_MINS: tl.constexpr, HAS_SUPERS: tl.constexpr,
+    IS_FLOAT: tl.constexpr,
 ):  # fmt: skip
     output = tl.program_id(0) * N + tl.arange(0, N)
     m = tl.program_id(1) * M + tl.arange(0, M)
@@ -98,7 +100,7 @@ def _tiled_kernel(
         else:
             a, b = load_pair(
                 low, high, scales, mins, supers, super_mins, row, unit, j[None, :], is_output, units,
-                BITS, GROUP, ZERO, HAS_MINS, HAS_SUPERS,
+                BITS, GROUP, ZERO, HAS_MINS, HAS_SUPERS, IS_FLOAT,
             )  # fmt: skip
         x_a = tl.load(x_row + column[:, None], mask=is_row & (column < columns)[:, None], other=0)
         x_b = tl.load(x_row + (column + 32)[:, None], mask=is_row & (column + 32 < columns)[:, None], other=0)

@@ -40,7 +40,13 @@ CASES = [
     ]
 ]
 # one small case of each kernel is quick enough for every run
-QUICK = [("Q4_K", 1, 13, 1280, torch.float32), ("Q6_K", 5, 70, 512, torch.float16)]
+QUICK = [
+    ("Q4_K", 1, 13, 1280, torch.float32),
+    ("Q6_K", 5, 70, 512, torch.float16),
+    ("QINT4_G128", 1, 13, 1280, torch.float32),
+    ("QINT8_G64", 5, 20, 320, torch.float16),
+    ("QFLOAT8_G128", 5, 20, 384, torch.float32),
+]
 
 
 def check(name: str, rows: int, outputs: int, columns: int, dtype: torch.dtype) -> None:
