@@ -22,9 +22,9 @@ LONGEST_PART_S = 150
 # of parts that nothing else needs, in the order in which they matter; `parts.py` says what each does
 PARTS = (
     "facts", "norms", "activations", "linear", "rotary", "attention", "sampling", "host", "promises", "8B Q4_0", "1B Q4_0",
-    "8B BF16", "1B BF16",
+    "8B BF16", "1B BF16", "parts",
 )  # fmt: skip
-DRY_PARTS = (*PARTS[:9], "tiny Q4_0", "tiny BF16")
+DRY_PARTS = (*PARTS[:9], "tiny Q4_0", "tiny BF16", "parts")
 
 
 class Results:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 from check_operations import Outcome
@@ -14,6 +16,7 @@ from inglenook.engine.cuda_model import CudaModel
 from inglenook.engine.device_decoder import DeviceDecoder, StepBuffers
 from inglenook.engine.device_operations import PlainOperations
 from inglenook.engine.models.spec import ModelSpec, RopeSpec
+from inglenook.engine.ranks import ProcessRanks
 from inglenook.engine.triton_operations import TritonOperations
 
 # logits may be off by twice what rounding every operation to the compute dtype costs
@@ -38,7 +41,14 @@ def shapes(machine: Machine) -> dict[str, ModelSpec]:
 
 
 def load(
-    machine: Machine, spec: ModelSpec, form: str, *, is_deterministic: bool = False, uses_graphs: bool = True
+    machine: Machine,
+    spec: ModelSpec,
+    form: str,
+    *,
+    is_deterministic: bool = False,
+    uses_graphs: bool = True,
+    ranks: ProcessRanks | None = None,
+    takes_hidden: bool = False,
 ) -> CudaModel:
     """A model whose matrices are all of one format."""
 
@@ -52,6 +62,8 @@ def load(
         is_deterministic=is_deterministic,
         uses_graphs=uses_graphs,
         make_operations=operations,
+        ranks=ranks,
+        takes_hidden=takes_hidden,
     )
     model = backend.load(spec, RandomModel(spec, lambda name: form), lambda done, total: None)
     if machine.is_card:
@@ -139,3 +151,31 @@ def check_promises(machine: Machine, spec: ModelSpec) -> Iterator[Outcome]:
     together = exact.forward(steps.batch(mates, wants_all=True))[:length].cpu()
     yield "deterministic: batches with another bit", float(not torch.equal(whole, together)), 0
     exact.close()
+
+
+def check_parts(machine: Machine, spec: ModelSpec) -> Iterator[Outcome]:
+    """What shares of models need of a card: sums over cards inside graphs, and hidden states that come from elsewhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = ProcessRanks(Path(folder) / "rendezvous", 0, 1, is_card=machine.is_card, timeout_s=60)
+        alone, shared = load(machine, spec, "Q4_0"), load(machine, spec, "Q4_0", ranks=ranks)
+        results = []
+        for model in (alone, shared):
+            model.allocate_kv((Steps(spec, 1, 1).num_blocks,))
+            results.append(teacher_forced(model, [9, 1, 1] if machine.is_card else [3, 1]))
+            model.close()
+    yield "a card that adds up over itself alone: rows with another bit", float(not torch.equal(*results)), 0
+    hidden = torch.randn(11, spec.hidden_size, generator=torch.Generator().manual_seed(3))
+    results = []
+    for uses_graphs in (True, False):
+        model = load(machine, spec, "Q4_0", uses_graphs=uses_graphs, takes_hidden=True)
+        steps = Steps(spec, 1, 1)
+        model.allocate_kv((steps.num_blocks,))
+        counts = [9, 1, 1] if machine.is_card else [3, 1]
+        rows = []
+        for count in counts:
+            first = steps.lengths[0]
+            rows.append(model.forward(steps.batch({0: count}), hidden[first : first + count]).cpu())
+        results.append(torch.cat(rows))
+        model.close()
+    yield "hidden states by graphs and without: rows with another bit", float(not torch.equal(*results)), 0
+    yield "hidden states: logits that are not numbers", float(not results[0].isfinite().all()), 0

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 import torch
 import triton
 from check_host import check_host
-from check_models import check_model, check_promises, load, shapes
+from check_models import check_model, check_parts, check_promises, load, shapes
 from check_operations import OPERATIONS, Outcome, check_operation
 from machine import Machine, find_machine
 from measure import (
@@ -62,6 +62,8 @@ class Parts:
             take(part, check_operation(part, machine, self._seed))
         elif part == "host":
             take(part, check_host(machine))
+        elif part == "parts":
+            take(part, check_parts(machine, next(iter(shapes(machine).values()))))
         elif part == "promises":
             take(part, check_promises(machine, next(iter(shapes(machine).values()))))
         else:
