@@ -34,6 +34,7 @@ class ActionSpec:
 
 ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("new_chat", "Chat", "New chat", ("Ctrl+N",)),
+    ActionSpec("temporary_chat", "Chat", "New temporary chat", ("Ctrl+Shift+P",)),
     ActionSpec("palette", "Chat", "Go to anything…", ("Ctrl+K",)),
     ActionSpec("search_chats", "Chat", "Search chats", ("Ctrl+Shift+F",)),
     ActionSpec("find", "Chat", "Find in this chat", ("Ctrl+F",)),
@@ -50,6 +51,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
     ActionSpec("edit_question", "Chat", "Edit last question", ("Ctrl+Shift+E",)),
     ActionSpec("copy_reply", "Chat", "Copy last answer", ("Ctrl+Shift+C",)),
     ActionSpec("copy_code", "Chat", "Copy last code", ("Ctrl+Shift+;",)),
+    ActionSpec("select_messages", "Chat", "Choose several messages", ("Ctrl+Shift+A",)),
     ActionSpec("regenerate", "Chat", "Answer again", ("Ctrl+R",)),
     ActionSpec("stop", "Chat", "Stop or close", ("Esc",)),
     ActionSpec("add_documents", "Documents", "Add documents…", ("Ctrl+O",)),

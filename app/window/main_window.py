@@ -394,5 +394,7 @@ class MainWindow(QMainWindow):
         px = self.theme.px
         self.setStyleSheet(window_style(self.theme))
         self.source.setMinimumWidth(px(260))
-        self.setMinimumSize(px(560), px(400))
+        # On a screen of 1280 by 720 at twice the size, 640 by 360 are left; pages scroll what does not fit.
+        self.pages.setMinimumSize(px(400), px(240))
+        self.setMinimumSize(px(540), px(340))
         QTimer.singleShot(0, self, self._show_title)

@@ -45,8 +45,7 @@ class PrivacyPage(QWidget):
         self._places = QFrame()
         self._places.setObjectName("card")
         self._grid = QGridLayout(self._places)
-        self._grid.setColumnStretch(1, 1)
-        self.folder_button = button(self.tr("Open the folder"), "primary_button")
+        self.folder_button = button(self.tr("Open the folder"))
         self.folder_button.clicked.connect(self.folder_requested)
         self.backup_button = button(self.tr("Back up everything…"))
         self.backup_button.clicked.connect(self.backup_requested)
@@ -54,10 +53,11 @@ class PrivacyPage(QWidget):
         self.trash_button.clicked.connect(self.trash_requested)
         self.forget_button = button(self.tr("Forget everything…"))
         self.forget_button.clicked.connect(self.forget_requested)
-        self._buttons = QHBoxLayout()
-        for made in (self.folder_button, self.backup_button, self.trash_button, self.forget_button):
-            self._buttons.addWidget(made)
-        self._buttons.addStretch(1)
+        self._buttons = QGridLayout()
+        made = (self.folder_button, self.backup_button, self.trash_button, self.forget_button)
+        for number, one in enumerate(made):
+            self._buttons.addWidget(one, number // 2, number % 2)
+        self._buttons.setColumnStretch(2, 1)
         self._locks: list[QLabel] = []
         column = QWidget()
         column.setObjectName("page")
@@ -131,7 +131,8 @@ class PrivacyPage(QWidget):
         self._layout.setSpacing(px(12))
         self._grid.setContentsMargins(px(18), px(14), px(18), px(14))
         self._grid.setHorizontalSpacing(px(18))
-        self._grid.setColumnMinimumWidth(0, px(250))
+        self._grid.setColumnStretch(0, 2)
+        self._grid.setColumnStretch(1, 3)
         self._grid.setVerticalSpacing(px(8))
         self._buttons.setSpacing(px(8))
         picture = icon("lock", self._theme.colours.muted).pixmap(

@@ -85,3 +85,6 @@ class Sidebar(QWidget):
         for made in (self.new_button, self.models_button, self.menu_button):
             made.setIconSize(size)
         self.setMinimumWidth(px(220))
+        # Their lists scroll; what they would like to have is more than a small screen has.
+        self.chats.setMinimumHeight(px(80))
+        self.documents.setMinimumHeight(px(60))

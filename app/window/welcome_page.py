@@ -66,7 +66,6 @@ class WelcomePage(QWidget):
         self._others.addWidget(self.import_button)
         self.privacy_button = button(self.tr("What stays here"))
         self.privacy_button.clicked.connect(self.privacy_requested)
-        self._others.addWidget(self.privacy_button)
         self._others.addStretch()
         self._lock = QLabel()
         self._privacy = PlainLabel(
@@ -79,6 +78,7 @@ class WelcomePage(QWidget):
         self._private = QHBoxLayout()
         self._private.addWidget(self._lock, 0, Qt.AlignmentFlag.AlignTop)
         self._private.addWidget(self._privacy, 1)
+        self._private.addWidget(self.privacy_button, 0, Qt.AlignmentFlag.AlignTop)
         column = QWidget()
         column.setObjectName("page")
         self._layout = QVBoxLayout(column)
