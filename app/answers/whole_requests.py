@@ -2,7 +2,7 @@
 
 What can be counted or listed is answered from the database, without a model. A summary is made from the whole where
 that fits the model's context, else from passages spread evenly over it, and then it is said which pages were read.
-English phrasings; what is not recognised is searched for as any question. Pure but for `counted` and `listed`.
+English phrasings, and summaries in some more languages; what is not recognised is searched for as any question. Pure but for `counted` and `listed`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ _THING = (
 _SUMMARY = re.compile(
     r"\b(?:summar(?:y|ise|ize|ies|ised|ized)|tl;?dr|overview|outline|main points|key points|key takeaways|gist)\b"
     rf"|\bwhat (?:is|are) (?:the |this |these |my )?{_THING}(?: \w+)? about\b"
-    rf"|\bdescribe (?:the |this |these |my ){_THING}\W*$",
+    r"|\b(?:describe|comment on|review|discuss|explain|analy[sz]e|critique|assess|go through|tell me about|proofread)"
+    rf" (?:the |this |these |my |that ){_THING}\W*$"
+    # "Summarise" in other languages.
+    r"|zusammenfass|\bfasse?\b.*\bzusammen\b|\brésum|\bresum(?:e|en|ir|o|a)\b|riassum|riassunt|samenvat|sammanfatt|streszcz"
+    r"|shrň|özet|tóm tắt|ringkas|кратк\w* (?:содержан|излож)|резюмир|обобщи|підсумуй|περίληψη|总结|總結|摘要|概括|要約|まとめて"
+    r"|요약|لخص|ملخص|סכם|סיכום|सारांश|สรุป",
     re.I,
 )
 _LISTING = re.compile(
