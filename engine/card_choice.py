@@ -20,6 +20,7 @@ from inglenook.engine.native_backend import NativeBackend
 from inglenook.engine.native_backend import refusal as native_refusal
 from inglenook.engine.offload import OffloadBackend
 from inglenook.engine.placement import CardOptions, Placement, card_need, place
+from inglenook.engine.shares import plan_shares
 from inglenook.kernels.native import NativeUnavailableError
 from inglenook.kernels.native_interface import KV_DTYPE_IDS
 
@@ -76,15 +77,26 @@ class CardChooser:
             self._options.context_length,
             alone_bytes=estimate_need(weights, 0, self._spec.vocab_size),
         )
-        placement = place(need, self._free_bytes(), self._options)
+        free = self._free_bytes()
+        placement = place(need, free, self._options)
         if placement.num_cards > 1:
-            return self._several(placement)
+            if self._options.num_cards is not None or self._is_divisible(placement.num_cards):
+                return self._several(placement)
+            placement = place(need, free[:1], self._options)
         if placement.card_layers == self._spec.num_layers:
             return self._one(f"{self._status}; {placement.reason}")
         if not placement.num_cards:
             self.refusal = placement.reason
             return None
         return self._part(placement)
+
+    def _is_divisible(self, num_cards: int) -> bool:
+        """Whether so many cards can share the model."""
+        try:
+            plan_shares(self._spec, self._source, num_cards)
+        except UnsupportedModelError:
+            return False
+        return True
 
     def _check_cards(self) -> None:
         wanted = self._options.num_cards or 1
@@ -148,7 +160,13 @@ class CardChooser:
         else:
             card = CudaBackend.on_cpu(kv_dtype=self._kv_dtype, takes_hidden=True)
         return OffloadBackend(
-            card, host, self._source, self._spec, placement.card_layers, f"{self._status}; {placement.reason}"
+            card,
+            host,
+            self._source,
+            self._spec,
+            placement.card_layers,
+            f"{self._status}; {placement.reason}",
+            placement.sentence,
         )
 
     def _host_kv(self) -> KVDtype:

@@ -39,6 +39,7 @@ class OffloadBackend:
         spec: ModelSpec,
         card_layers: int,
         reason: str,
+        notice: str,
     ) -> None:
         if not 0 < card_layers < spec.num_layers:
             raise UnsupportedModelError(
@@ -47,9 +48,7 @@ class OffloadBackend:
             )
         self.device = card.device
         self.reason = reason
-        self.notice = (
-            f"{card_layers} of {spec.num_layers} layers run on the card and the rest on the processor."
-        )
+        self.notice = notice  # for people, with the numbers
         self._card, self._host = card, host
         self._first = spec.num_layers - card_layers
         self._card_source_bytes = LayersSource(source, spec, self._first, spec.num_layers).size_bytes

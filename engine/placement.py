@@ -66,6 +66,11 @@ class Placement:
     card_layers: int
     reason: str
 
+    @property
+    def sentence(self) -> str:
+        """The reason as a sentence for people."""
+        return f"{self.reason[0].upper()}{self.reason[1:]}."
+
 
 def card_need(
     spec: ModelSpec, source: WeightSource, kv_dtype: KVDtype, context: int | None, *, alone_bytes: int = 0
@@ -100,7 +105,7 @@ def place(need: CardNeed, free_bytes: Sequence[int], options: CardOptions) -> Pl
     if options.num_cards is not None and options.num_cards > 1:
         return Placement(options.num_cards, total, f"{options.num_cards} cards were asked for")
     if wanted is not None:
-        reason = f"{wanted} of {total} layers were asked for on the card"
+        reason = f"{wanted} of {total} layers were asked for on the card, the rest are on the processor"
         return Placement(min(1, wanted), min(wanted, total), reason)
     one, needs = free_bytes[0], f"it needs {format_bytes(need.whole)}"
     if need.whole <= one:
@@ -119,6 +124,7 @@ def place(need: CardNeed, free_bytes: Sequence[int], options: CardOptions) -> Pl
             0, 0, f"{needs}, and {format_bytes(one)} of the card are free: too few for one layer"
         )
     reason = (
-        f"{needs}, and {format_bytes(one)} of the card are free: {layers} of {total} layers are on the card"
+        f"{needs}, and {format_bytes(one)} of the card are free: {layers} of {total} layers are on the card, "
+        "the rest on the processor"
     )
     return Placement(1, layers, reason)

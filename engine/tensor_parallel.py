@@ -49,7 +49,7 @@ class TensorParallelBackend:
     ) -> None:
         self.device = "cuda" if is_card else "cpu"
         self.reason = reason
-        self.notice = f"{count} cards share the model."
+        self.notice = f"{reason[0].upper()}{reason[1:]}."  # for people
         self._count, self._is_card = count, is_card
         self._kv_dtype, self._is_deterministic = kv_dtype, is_deterministic
         self._one = self._backend()

@@ -6,6 +6,7 @@ import pytest
 import torch
 from random_models import RandomModel, Steps, small_spec
 
+from inglenook.engine import card_choice
 from inglenook.engine.backend_choice import choose_backend
 from inglenook.engine.batch import Batch
 from inglenook.engine.card_choice import CardChooser
@@ -15,7 +16,7 @@ from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.memory import estimate_need, format_bytes
 from inglenook.engine.models.spec import ModelSpec, RopeSpec
 from inglenook.engine.offload import LayersSource, OffloadBackend, OffloadModel, part_spec
-from inglenook.engine.placement import CardOptions, card_need
+from inglenook.engine.placement import CardNeed, CardOptions, card_need, place
 from inglenook.engine.request import LoadOptions, Request, SamplingParams
 from inglenook.engine.torch_backend import TORCH_BACKENDS
 from inglenook.kernels.native import NativeUnavailableError, load_native
@@ -164,8 +165,9 @@ def test_a_real_model_answers_alike_however_its_layers_are_divided(smollm2: Path
         divided = client.submit(question).result(300)
 
     assert divided.token_ids == whole.token_ids
-    assert f"{card_layers} of 30 layers run on the card and the rest on the processor." in facts.notices
-    assert f"{card_layers} of 30 layers were asked for on the card" in facts.backend_reason
+    words = f"{card_layers} of 30 layers were asked for on the card, the rest are on the processor"
+    assert f"{words}." in facts.notices
+    assert words in facts.backend_reason
 
 
 def test_a_card_with_too_little_memory_gets_the_last_layers_that_fit_it(monkeypatch) -> None:
@@ -184,9 +186,22 @@ def test_a_card_with_too_little_memory_gets_the_last_layers_that_fit_it(monkeypa
     two, whole = choose(need.part(2)), choose(need.whole)
 
     assert isinstance(two, OffloadBackend)
-    assert two.notice == "2 of 3 layers run on the card and the rest on the processor."
-    words = f"it needs {format_bytes(need.whole)}, and {format_bytes(need.part(2))} of the card are free"
-    assert words in two.reason
+    words = f"t needs {format_bytes(need.whole)}, and {format_bytes(need.part(2))} of the card are free: 2 of 3 layers are"
+    assert two.notice == f"I{words} on the card, the rest on the processor."
+    assert f"i{words}" in two.reason
     assert isinstance(whole, CudaBackend)
     with pytest.raises(UnsupportedModelError, match="too few for one layer"):
         choose(1000)
+
+
+def test_cards_that_cannot_share_a_model_do_not_keep_it_from_one_card(monkeypatch) -> None:
+    spec = small_spec(intermediate_size=32)  # one block of columns
+    source = RandomModel(spec, lambda name: "Q8_0")
+    need = CardNeed((10**9,) * 3, 10**8, 0)
+    monkeypatch.setattr(CardChooser, "_free_bytes", lambda self: [5 * 10**9 // 2] * 2)
+    monkeypatch.setattr(card_choice, "card_need", lambda *arguments, **options: need)
+    assert place(need, [5 * 10**9 // 2] * 2, CardOptions()).num_cards == 2
+
+    chosen = choose_backend("cuda:reference", spec, source, cards=CardOptions(context_length=64))
+
+    assert isinstance(chosen, OffloadBackend)

@@ -33,7 +33,7 @@ def test_else_the_last_layers_go_on_the_card_as_many_as_fit() -> None:
     assert (placement.num_cards, placement.card_layers) == (1, 4)  # 4 layers, head and runtime
     assert (
         placement.reason
-        == "it needs 14.0 GB, and 7.0 GB of the card are free: 4 of 10 layers are on the card"
+        == "it needs 14.0 GB, and 7.0 GB of the card are free: 4 of 10 layers are on the card, the rest on the processor"
     )
 
 

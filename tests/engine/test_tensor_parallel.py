@@ -110,7 +110,7 @@ def test_two_cards_answer_as_one_and_a_death_is_told_with_the_way_out(path: Path
 
     assert together == alone == again
     assert (facts.backend, facts.backend_reason) == ("cuda", "2 cards were asked for")
-    assert "2 cards share the model." in facts.notices
+    assert "2 cards were asked for." in facts.notices
     assert not children() - before
 
 
