@@ -184,18 +184,18 @@ class ModelLibrary:
                 target.symlink_to(path)
             return _imported_record(facts, shown(str(path)))
 
-        return self._add(name, path, _content_name(path.is_dir()), make, "imported")
+        return self._add(name, str(path), _content_name(path.is_dir()), make, "imported")
 
-    def quantize(self, source: Path, *, name: str, make: Callable[[Path], ModelRecord]) -> InstalledModel:
-        """Add a folder of safetensors that `make` writes to the path that it gets, from the model at `source`.
+    def quantize(self, called: str, *, name: str, make: Callable[[Path], ModelRecord]) -> InstalledModel:
+        """Add a folder of safetensors that `make` writes to the path that it gets, from a model that is `called` so.
 
         Raises:
             LibraryError: the name is not allowed or taken, or the disk filled up; nothing is kept then.
         """
-        return self._add(name, source, _content_name(True), make, "quantised")
+        return self._add(name, called, _content_name(True), make, "quantised")
 
     def _add(
-        self, name: str, source: Path, content: str, make: Callable[[Path], ModelRecord], done: str
+        self, name: str, source: str, content: str, make: Callable[[Path], ModelRecord], done: str
     ) -> InstalledModel:
         """Build a model in a folder of its own and give it its name when it is whole."""
         check_name(name)
@@ -212,7 +212,7 @@ class ModelLibrary:
             except OSError as error:
                 if error.errno == errno.ENOSPC:
                     raise LibraryError(
-                        f"The disk filled up while {source.name} was {done} into {self.folder}. Nothing was kept."
+                        f"The disk filled up while {source} was {done} into {self.folder}. Nothing was kept."
                     ) from error
                 raise LibraryError(f"{source} could not be {done}: {error.strerror}.") from error
             finally:

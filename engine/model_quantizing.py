@@ -105,7 +105,7 @@ def quantize_model(
                 kv_bytes_per_token=facts.kv_bytes_per_token,
             )
 
-        model = library.quantize(source, name=name, make=make)
+        model = library.quantize(called, name=name, make=make)
         change, words = costs[0] if costs else (None, "it was not asked for")
         return QuantizedModel(model, plan, original.size_bytes, change, words)
 

@@ -111,7 +111,7 @@ def _read(path: Path) -> str:
         raise AppError(f"{path} cannot be read: {error.strerror}.") from error
     if data is None:
         raise AppError(
-            f"{path} has {format_bytes(path.stat().st_size)}; at most {format_bytes(_MAX_TEXT_BYTES)} are measured on. "
+            f"{path} has {path.stat().st_size:,} bytes; at most {_MAX_TEXT_BYTES:,} are measured on. "
             "Give a part of it."
         )
     try:
