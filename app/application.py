@@ -80,7 +80,7 @@ class Application(QObject):
             self.bridge, self.tasks, look, lambda: self.settings.load_options().backend, self
         )
         self.embedder = Embedder(self.bridge, self)
-        self.answering = Answering(self.bridge, self.tasks, self.embedder, self._reply_options, self)
+        self.answering = Answering(self.bridge, self.tasks, self.embedder, self.reply_options, self)
         self.indexing = Indexing(self.tasks, self.embedder, make_parser=make_parser, parent=self)
         self.indexing.forgotten.connect(self.answering.cached_text.forget_document)
         self.indexing.swap.completed.connect(self._take_embedder)
@@ -193,7 +193,7 @@ class Application(QObject):
     def _save_settings(self, values: Mapping[str, object]) -> None:
         self.tasks.write(lambda db: Settings(db).update(values))
 
-    def _reply_options(self, conversation_id: int | None) -> ReplyOptions:
+    def reply_options(self, conversation_id: int | None) -> ReplyOptions:
         """How a reply in a conversation is written; None is the one on screen."""
         settings, persona = self.settings, self.personas.of(conversation_id)
         facts = self.bridge.model_state(CHAT).facts

@@ -138,6 +138,8 @@ SETTINGS: tuple[SettingSpec, ...] = (
                 0, 2**53, zero="new each time", group=ANSWERS, is_expert=True),
     SettingSpec("chat.figures", True, "Show speed under answers",
                 "Time to the first word, tokens a second, and what was read from the cache.", group=CHATS),
+    SettingSpec("chat.titles", True, "Name new chats automatically",
+                "By the model, from the first question and answer. A title that you gave is never changed.", group=CHATS),
     SettingSpec("chat.overflow", "drop", "When a chat is longer than the model's window",
                 "What is left out is always said. Nothing is ever cut inside a message.",
                 choices=("drop", "ask"), words=("Leave out the oldest questions", "Stop and ask me"), group=CHATS),

@@ -46,7 +46,7 @@ _STOP_PATIENCE_MS = 2000
 
 
 class Answering(QObject):
-    """Asks and answers. GUI thread only. `options` is asked at the start of each turn (None: the chat on screen).
+    """Asks and answers. GUI thread only. `documents` reads what is searched, where turns are kept elsewhere. `options` is asked at the start of each turn (None: the chat on screen).
 
     Signals:
         turn_started(Turn): question and reply are saved; show both.
@@ -79,6 +79,8 @@ class Answering(QObject):
         embedder: Embedder,
         options: Callable[[int | None], ReplyOptions] = lambda _conversation_id: ReplyOptions(),
         parent: QObject | None = None,
+        *,
+        documents: Tasks | None = None,
     ) -> None:
         super().__init__(parent)
         self._bridge = bridge
@@ -87,7 +89,7 @@ class Answering(QObject):
         self._options = options
         self._turns: dict[int, OpenTurn] = {}
         self._estimates: dict[str, TokenEstimate] = {}
-        self._evidence = EvidenceSearch(tasks, embedder)
+        self._evidence = EvidenceSearch(documents or tasks, embedder)
         self._ending = TurnEnding(tasks)
         self._save_timer = QTimer(self)
         self._save_timer.setInterval(SAVE_INTERVAL_MS)

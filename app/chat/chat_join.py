@@ -11,17 +11,21 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
-from inglenook.app.answers.answering import Answer, OpenedConversation, Turn, open_conversation
+from inglenook.app.answers.answering import Answer, Answering, OpenedConversation, Turn, open_conversation
 from inglenook.app.answers.sentence_checks import SentenceCheck
 from inglenook.app.application import Application
+from inglenook.app.chat.chat_home import ChatHome
 from inglenook.app.chat.chat_list_join import ChatListJoin
 from inglenook.app.chat.message_list_model import Message
 from inglenook.app.chat.shown_messages import ShownMessages, unfound_sentences
+from inglenook.app.chat.temporary_chat import MemoryTasks
 from inglenook.app.chat.thinking_clock import ThinkingClock
 from inglenook.app.chat.turn_join import TurnJoin
+from inglenook.app.tasks import Tasks
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.database import Database
+from inglenook.storage.temporary import is_temporary
 
 _MOST_LISTED = 2_000
 
@@ -40,7 +44,7 @@ class ChatJoin(QObject):
 
     def __init__(self, window: MainWindow, application: Application, ticked: Callable[[], list[int]]) -> None:
         super().__init__(window)
-        self._window, self._app, self._ticked = window, application, ticked
+        self._window, self._app = window, application
         self._conversation_id: int | None = None
         self._wanted: int | None = None
         self._texts: dict[int, str] = {}
@@ -50,16 +54,18 @@ class ChatJoin(QObject):
         self._checks: dict[int, list[SentenceCheck]] = {}
         self._last_question = ""
         self._shown_at: int | None = None
-        self._clock = ThinkingClock(application.answering, application.bridge, application.tasks, self)
+        self.home = ChatHome(application, ticked, self)
+        self._clock = ThinkingClock(application.bridge, self)
         self._clock.told.connect(self._take_thinking)
         self._shown_messages = ShownMessages(
             self._texts,
-            lambda _id: self._clock,
+            self._clock,
             lambda: bool(application.settings.value("chat.figures")),
             self,
         )
         self.turns = TurnJoin(window, application, self)
         self.list = ChatListJoin(window, application, self)
+        window.on_action("temporary_chat", self.new_temporary)
         chat = window.chat
         chat.composer.send_requested.connect(self._send)
         chat.composer.stop_requested.connect(self.stop)
@@ -67,7 +73,10 @@ class ChatJoin(QObject):
         chat.example_chosen.connect(self._ask_example)
         chat.view.citation_activated.connect(self._open_citation)
         chat.view.retry_requested.connect(self.regenerate)
-        answering = application.answering
+        self._listen_to(application.answering, application.tasks)
+
+    def _listen_to(self, answering: Answering, tasks: Tasks | MemoryTasks) -> None:
+        self._clock.watch(answering, tasks)
         answering.turn_started.connect(self._take_turn)
         answering.stage_changed.connect(self._take_stage)
         answering.reply_text.connect(self._take_text)
@@ -82,6 +91,24 @@ class ChatJoin(QObject):
     def conversation_id(self) -> int | None:
         """The conversation on screen; None for a new chat."""
         return self._conversation_id
+
+    def new_temporary(self) -> None:
+        """Begin a chat that is never written, and is gone when it is left."""
+        self.new()
+        temporary = self.home.begin_temporary()
+        self._listen_to(temporary.answering, temporary.tasks)
+        self._window.chat.set_temporary(True)
+        self._window.set_title(self._title(""))
+        self._window.chat.composer.setFocus()
+
+    def _leave_temporary(self) -> None:
+        if self.home.is_temporary:
+            self.turns.forget_temporary()
+            self.home.leave_temporary()
+            self._window.chat.set_temporary(False)
+            for kept in (self._texts, self._conversation_of, self._stages, self._checks):
+                for id_ in [id_ for id_ in kept if is_temporary(id_)]:
+                    del kept[id_]
 
     def start(self) -> None:
         """List the conversations and show the one that was last on screen."""
@@ -102,11 +129,14 @@ class ChatJoin(QObject):
     def new(self) -> None:
         """Begin a new chat; it is saved with its first question."""
         self._wanted = None
+        self._leave_temporary()
         self._show(None, "", [])
         self._window.show_chat()
 
     def open(self, conversation_id: int, *, is_asked_for: bool = True, at: int | None = None) -> None:
         """Read a conversation and show it, from the message `at` on or at its end."""
+        if not is_temporary(conversation_id):
+            self._leave_temporary()
         self._shown_at = at
         self._wanted = conversation_id
 
@@ -119,7 +149,7 @@ class ChatJoin(QObject):
                 self._tell(str(error), is_error=True)
             self.refresh()
 
-        self._app.tasks.read(partial(_opened, conversation_id), opened, failed)
+        self.home.tasks.read(partial(_opened, conversation_id), opened, failed)
 
     @property
     def title(self) -> str:
@@ -146,12 +176,14 @@ class ChatJoin(QObject):
             )
             return
         self._begin(text)
-        self._app.answering.ask(text, conversation_id=self._conversation_id, document_ids=self._ticked())
+        self.home.answering.ask(
+            text, conversation_id=self._conversation_id, document_ids=self.home.documents()
+        )
 
     def ask_in_place_of(self, question_id: int, text: str) -> None:
         """Ask another question in place of one; the old one stays as a version."""
         self._begin(text)
-        self._app.answering.edit(question_id, text, document_ids=self._ticked())
+        self.home.answering.edit(question_id, text, document_ids=self.home.documents())
 
     def _begin(self, text: str) -> None:
         self._last_question = text
@@ -173,9 +205,9 @@ class ChatJoin(QObject):
 
     def stop_in(self, conversation_id: int) -> None:
         """Stop the reply that is being written in a conversation, if there is one."""
-        reply_id = self._app.answering.active_reply(conversation_id)
-        if reply_id is not None:
-            self._app.answering.stop(reply_id)
+        answering = self.home.answering if is_temporary(conversation_id) else self._app.answering
+        if (reply_id := answering.active_reply(conversation_id)) is not None:
+            answering.stop(reply_id)
 
     def go_on_with(self, reply_id: int) -> None:
         """Let a reply that was cut off grow from where it ended."""
@@ -183,7 +215,7 @@ class ChatJoin(QObject):
             self.turns.end_edit()
             self._window.banner.clear_line("notice")
             self._window.chat.composer.set_streaming(True)
-            self._app.answering.resume(reply_id, document_ids=self._ticked())
+            self.home.answering.resume(reply_id, document_ids=self.home.documents())
 
     def _take_unanswered(self, reply_id: int) -> None:
         self.tell(
@@ -205,7 +237,7 @@ class ChatJoin(QObject):
         if isinstance(reply_id, int) and not self._window.chat.composer.is_streaming:
             self.turns.end_edit()
             self._window.chat.composer.set_streaming(True)
-            self._app.answering.regenerate(reply_id, document_ids=self._ticked())
+            self.home.answering.regenerate(reply_id, document_ids=self.home.documents())
 
     # What answering tells.
 
@@ -219,7 +251,7 @@ class ChatJoin(QObject):
             is_shown = True
             self._conversation_id = self._wanted = conversation_id
             self._remember(conversation_id)
-            self._window.set_title(turn.conversation.title)
+            self._window.set_title(self._title(turn.conversation.title))
             self.turns.adopt_queue(conversation_id)
         if is_shown:
             known = {message.id for message in model.messages}
@@ -321,19 +353,23 @@ class ChatJoin(QObject):
         self._conversation_id = conversation_id
         self.unread.discard(conversation_id or 0)
         self._window.chat.model.replace(messages)
-        self._window.set_title(title)
+        self._window.set_title(self._title(title))
         self._window.sidebar.chats.set_current(conversation_id or 0)
         questions = [message.text for message in messages if message.role == "user"]
         self._last_question = questions[-1] if questions else self._last_question
         self._show_activity()
         self.turns.show_queue()
         self.list.show()
-        self.shown.emit(conversation_id)
+        # Whoever reads more about it finds nothing of a temporary one.
+        self.shown.emit(None if self.home.is_temporary else conversation_id)
+
+    def _title(self, title: str) -> str:
+        return self.tr("Temporary chat") if self.home.is_temporary else title
 
     def _show_activity(self) -> None:
         """Make the composer stop or send, and say what is being done, for the shown conversation."""
         current = self._conversation_id
-        reply_id = None if current is None else self._app.answering.active_reply(current)
+        reply_id = None if current is None else self.home.answering.active_reply(current)
         self._window.chat.composer.set_streaming(reply_id is not None)
         self._window.chat.set_stage(self._stages.get(reply_id, "") if reply_id is not None else "")
 
@@ -348,7 +384,8 @@ class ChatJoin(QObject):
             model.update(reply_id, **changes)
 
     def _remember(self, conversation_id: int) -> None:
-        if self._app.settings.value("window.conversation") != conversation_id:
+        is_new = self._app.settings.value("window.conversation") != conversation_id
+        if is_new and not self.home.is_temporary:
             self._app.settings.set("window.conversation", conversation_id)
 
     def tell(self, sentence: str, button: str = "", on_button: Callable[[], object] | None = None) -> None:

@@ -16,6 +16,7 @@ from inglenook.app.application import Application
 from inglenook.app.chat.conversation_list_model import ConversationEntry
 from inglenook.app.chat.export_join import ExportJoin
 from inglenook.app.chat.folder_join import FolderJoin
+from inglenook.app.chat.title_writer import TitleWriter
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
@@ -26,6 +27,7 @@ from inglenook.storage.database import Database
 from inglenook.storage.forget import forget_conversations
 from inglenook.storage.messages import Messages
 from inglenook.storage.records import Conversation
+from inglenook.storage.temporary import is_temporary
 
 if TYPE_CHECKING:
     from inglenook.app.chat.chat_join import ChatJoin
@@ -46,6 +48,8 @@ class ChatListJoin(QObject):
         self._typing = QTimer(self, singleShot=True, interval=_TYPING_MS)
         self._typing.timeout.connect(self._search)
         view = window.sidebar.chats
+        self._titles = TitleWriter(application, self)
+        self._titles.titled.connect(self._take_title)
         view.activated.connect(self._open)
         view.rename_requested.connect(self._rename)
         view.delete_requested.connect(self.delete)
@@ -66,6 +70,11 @@ class ChatListJoin(QObject):
     def title_of(self, conversation_id: int | None) -> str:
         """Return the title of a listed conversation; "" for none."""
         return next((c.title for c in self._conversations if c.id == conversation_id), "")
+
+    def _take_title(self, conversation_id: int, title: str) -> None:
+        if conversation_id == self._chats.conversation_id:
+            self._window.set_title(title)
+        self.refresh()
 
     def start(self) -> None:
         """Delete what has been in the trash for long, and list the conversations."""
@@ -283,8 +292,22 @@ class ChatListJoin(QObject):
         """Do something with what is chosen in the list while that has the keyboard, or else with what is on screen."""
         view, shown = self._window.sidebar.chats, self._chats.conversation_id
         chosen = view.chosen if view.view.hasFocus() else []
+        if not chosen and is_temporary(shown):
+            self._leave_or_keep(act)
+            return
         if chosen or shown is not None:
             act(chosen or [shown])  # type: ignore[list-item]  # one of the two is there
+
+    def _leave_or_keep(self, act: Callable[[list[int]], object]) -> None:
+        """A temporary chat is deleted by leaving it, and there is no file of it."""
+        if act == self.delete:
+            self._chats.new()
+        else:
+            self._chats.tell(
+                self.tr(
+                    "A temporary chat is saved nowhere, so it cannot be exported. Select its messages to copy them."
+                )
+            )
 
     def _name(self, conversation_id: int) -> str:
         return label(self.title_of(conversation_id), 60) or self.tr("New chat")

@@ -15,6 +15,7 @@ from inglenook.app.chat.find_bar import FindBar
 from inglenook.app.chat.message_list_model import MessageListModel
 from inglenook.app.chat.message_view import MessageView
 from inglenook.app.chat.queued_messages import QueuedMessages
+from inglenook.app.chat.selection_bar import SelectionBar
 from inglenook.app.text.maths_drawings import MathsDrawings
 from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.window.centred_column import in_column
@@ -38,6 +39,7 @@ class ChatPage(QWidget):
         self._maths = MathsDrawings(self)
         self.view = MessageView(self.model, theme, maths=self._maths)
         self.find_bar = FindBar(self.model, self.view, theme)
+        self.selection_bar = SelectionBar(self.view.selection, theme)
         self.composer = Composer(theme)
         self.edit_bar = EditBar(theme)
         self.queue = QueuedMessages(theme)
@@ -50,6 +52,15 @@ class ChatPage(QWidget):
             look="small",
         )
         self._footer.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.temporary = PlainLabel(
+            self.tr(
+                "Temporary chat: nothing of it is saved, and it is gone when you leave it. Documents that you add stay."
+            ),
+            look="small",
+        )
+        self.temporary.setWordWrap(True)
+        self.temporary.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.temporary.hide()
         self._stack = QStackedWidget()
         self._stack.addWidget(self.greeting)
         self._stack.addWidget(self.view)
@@ -57,8 +68,10 @@ class ChatPage(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(in_column(self.find_bar, theme))
+        layout.addWidget(in_column(self.temporary, theme))
         layout.addWidget(self._stack, 1)
         layout.addWidget(self.stage)
+        layout.addWidget(in_column(self.selection_bar, theme))
         layout.addWidget(in_column(self.queue, theme))
         layout.addWidget(in_column(self.edit_bar, theme))
         layout.addWidget(self.composer)
@@ -77,7 +90,10 @@ class ChatPage(QWidget):
             self._maths.close()
 
     def take_escape(self) -> bool:
-        """Let Esc, after a reply was stopped, drop what waits; say whether it meant something here."""
+        """Let Esc leave choosing messages or, after a reply was stopped, drop what waits; say whether it did."""
+        if self.view.selection.is_on:
+            self.view.selection.end()
+            return True
         if not self.queue.is_paused:
             return False
         self.queue.drop_requested.emit()
@@ -87,6 +103,10 @@ class ChatPage(QWidget):
         """Say above the composer what is being done or used; "" leaves the line empty."""
         self.stage.setText(sentence)
         self.stage.setVisible(bool(sentence))
+
+    def set_temporary(self, is_temporary: bool) -> None:
+        """Say above the transcript that nothing of this chat is kept."""
+        self.temporary.setVisible(is_temporary)
 
     def set_document_names(self, names: list[str]) -> None:
         """Say in the greeting which documents a question would be about."""

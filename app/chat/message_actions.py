@@ -26,6 +26,8 @@ ActionName = Literal[
     "continue",
     "fork",
     "details",
+    "select",
+    "select_to",
     "delete_turn",
     "previous",
     "next",
@@ -132,6 +134,7 @@ class MessageActions(QWidget):
         add("fork", self.tr("New chat from here"))
         if not is_user:
             add("details", self.tr("Details of this reply…"))
+        add("select", self.tr("Choose several messages"))
         menu.addSeparator()
         add("delete_turn", self.tr("Delete question and answer…"))
         return menu

@@ -15,6 +15,7 @@ from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPushButton, QWidget
 
 from inglenook.app.chat.message_list_model import MessageListModel
+from inglenook.app.chat.message_selection import MessageSelection
 from inglenook.app.chat.message_widget import MessageWidget
 from inglenook.app.chat.reply_announcer import ReplyAnnouncer
 from inglenook.app.chat.row_pool import RowPool
@@ -80,6 +81,7 @@ class MessageView(TranscriptReader):
         self._jump.clicked.connect(self.follow_end)
         self._jump.hide()
         self._announcer = ReplyAnnouncer(model, self)
+        self.selection = MessageSelection(model, self, self._show_current)
         self._refresh_timer = QTimer(self, singleShot=True)
         self._refresh_timer.timeout.connect(self._refresh)
         self._pause_ms = 0
@@ -119,8 +121,6 @@ class MessageView(TranscriptReader):
     def visible_widgets(self) -> list[MessageWidget]:
         """The rows in use, from the top down."""
         return [widget for _, widget in self._widgets]
-
-    # Following the model.
 
     def _reset(self) -> None:
         self._dirty.clear()
@@ -237,8 +237,6 @@ class MessageView(TranscriptReader):
         lines = 1 + chars * px(7) // column + text.count("\n", 0, PART_CHARS)
         return px(56) + lines * px(21)
 
-    # Placing rows.
-
     def _place(self) -> None:
         """Give every row in sight a widget, laid out and in its place; keep the anchor where it is."""
         if self._is_placing:
@@ -296,8 +294,9 @@ class MessageView(TranscriptReader):
             num_parts=self._num_rows(index),
             previous=before[-1] if before else None,
             thought=ThoughtLine.of(blocks) if part == 0 else None,
+            num_thought_parts=blocks.num_thought_parts,
         )
-        widget.set_current(is_current=index == self._current and self.hasFocus())
+        self._dress(row, widget)
         return widget
 
     def _arrange(self, first: int, last: int, top: int) -> None:
@@ -343,8 +342,6 @@ class MessageView(TranscriptReader):
         )
         self._jump.setVisible(is_shown)
         self._jump.raise_()
-
-    # What the reader does.
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
         if self._is_placing:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from inglenook.app.chat.message_actions import MessageActions
 from inglenook.app.chat.message_list_model import Message, accessible_name
+from inglenook.app.chat.selection_cover import SelectionCover
 from inglenook.app.chat.source_chips import SourceChips, chip_button
 from inglenook.app.chat.thought_header import ThoughtHeader, ThoughtLine
 from inglenook.app.text.maths_drawings import MathsDrawings
@@ -53,7 +54,7 @@ class MessageWidget(QWidget):
         self._theme = theme
         self._message = Message(0, "user", "")
         self._part, self._is_first, self._is_last = 0, True, True
-        self._is_current = self._is_hovered = False
+        self._is_current = self._is_hovered = self._is_after_thought = False
         self._bubble = QRect()
         self.browser = SafeTextBrowser(theme, self, maths)
         self.browser.link_activated.connect(self.link_activated)
@@ -73,6 +74,12 @@ class MessageWidget(QWidget):
         self._retry.clicked.connect(self._ask_retry)
         self.actions_bar = MessageActions(theme, self)
         self.actions_bar.asked.connect(self._ask)
+        self.cover = SelectionCover(theme, self)
+        self.cover.clicked.connect(
+            lambda: self.action_asked.emit(
+                self._message.id, "select_to" if self.cover.is_range_wanted() else "select"
+            )
+        )
         self._flash = QTimer(self, singleShot=True, interval=_COPIED_MS)
         self._flash.timeout.connect(self._end_flash)
         self._flashing: QPushButton | None = None
@@ -91,15 +98,21 @@ class MessageWidget(QWidget):
         num_parts: int = 1,
         previous: Element | None = None,
         thought: ThoughtLine | None = None,
+        num_thought_parts: int = 0,
     ) -> None:
-        """Show a part of a message, under the line that folds its `thought` if it has one; call `fit` next."""
+        """Show a part of a message, under the line that folds its `thought` if it has one; call `fit` next.
+
+        The first `num_thought_parts` parts are the thought's.
+        """
         if (message.id, part) != (self._message.id, self._part):
             self._end_flash()
             self.browser.writer.clear()
         self.chips.set_citations(message.citations)
         self._message, self._part = message, part
         self._is_first, self._is_last = part == 0, part == num_parts - 1
-        self.browser.show_elements(elements, previous=previous)
+        self._is_after_thought = 0 < num_thought_parts == part
+        self.browser.writer.set_quiet(part < num_thought_parts)
+        self.browser.show_elements(elements, previous=None if self._is_after_thought else previous)
         self.thought.show_for(message, thought)
         self.browser.set_caret(is_shown=message.state == "streaming" and self._is_last)
         name = label(accessible_name(message, self.tr("You"), self.tr("Assistant")), 400)
@@ -125,6 +138,14 @@ class MessageWidget(QWidget):
             self._show_controls()
             self.update()
 
+    def set_chosen(self, is_chosen: bool | None) -> None:
+        """Cover the row with a check box, or with none while messages are not chosen."""
+        self.cover.setVisible(is_chosen is not None)
+        self.cover.setChecked(bool(is_chosen))
+        self.cover.setAccessibleName(self.accessibleName())
+        self.cover.setGeometry(self.rect())
+        self.cover.raise_()
+
     def controls(self) -> list[QWidget]:
         """Everything that Tab reaches here, in reading order."""
         buttons = [
@@ -149,11 +170,12 @@ class MessageWidget(QWidget):
         if self._message.role == "user":
             y = self._fit_bubble(left, column, y)
         else:
-            y = self.thought.fit(left, column, y)
+            y = self.thought.fit(left, column, y) + (px(14) if self._is_after_thought else 0)
             y += self.browser_height(left, y, column)
         if self._is_last:
             y = self._fit_footer(left, column, y)
         self.resize(width, y)
+        self.cover.setGeometry(self.rect())
         self.update()
         return y
 

@@ -25,12 +25,12 @@ class ShownMessages(QObject):
     def __init__(
         self,
         texts: Mapping[int, str],
-        clock_of: Callable[[int], ThinkingClock],
+        clock: ThinkingClock,
         has_figures: Callable[[], bool],
         parent: QObject,
     ) -> None:
         super().__init__(parent)
-        self._texts, self._clock_of, self._has_figures = texts, clock_of, has_figures
+        self._texts, self._clock, self._has_figures = texts, clock, has_figures
         self._citations: dict[int, list[ShownCitation]] = {}
 
     def clear(self) -> None:
@@ -47,7 +47,7 @@ class ShownMessages(QObject):
         cited = shown_citations(message.text, sources) if sources else []
         others = _others(sources, len(cited))
         self._citations[message.id] = cited + others
-        clock = self._clock_of(message.id)
+        clock = self._clock
         text = self._texts.get(message.id) or message.text
         end_tag = message.reasoning_end or clock.end_tag(message.id)
         return Message(

@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from inglenook.app.answers.answering import Answer, Answering, Turn
 from inglenook.app.bridge import CHAT, EngineBridge
+from inglenook.app.chat.temporary_chat import MemoryTasks
 from inglenook.app.tasks import Tasks
 from inglenook.app.text.reasoning import part_reply
 from inglenook.storage.messages import Messages
@@ -30,7 +31,7 @@ class _Thought:
 
 
 class ThinkingClock(QObject):
-    """Watches the replies of `answering`.
+    """Watches the replies of what it is told to `watch`.
 
     Signals: `told(reply_id, seconds or None, end_tag)` when a thought begins, every second while it goes on, and when it
     ends.
@@ -38,16 +39,19 @@ class ThinkingClock(QObject):
 
     told = Signal(int, object, str)
 
-    def __init__(self, answering: Answering, bridge: EngineBridge, tasks: Tasks, parent: QObject) -> None:
+    def __init__(self, bridge: EngineBridge, parent: QObject) -> None:
         super().__init__(parent)
-        self._bridge, self._tasks = bridge, tasks
+        self._bridge = bridge
         self._thoughts: dict[int, _Thought] = {}
         self._second = QTimer(self, interval=1_000)
         self._second.timeout.connect(self._tick)
+
+    def watch(self, answering: Answering, tasks: Tasks | MemoryTasks) -> None:
+        """Measure the replies of `answering`, which are kept through `tasks`."""
         answering.turn_started.connect(self._take_turn)
-        answering.reply_text.connect(self._take_text)
+        answering.reply_text.connect(lambda reply_id, text: self._take_text(reply_id, text, tasks))
         answering.reply_stopping.connect(self._stop)
-        answering.reply_ended.connect(self._take_end)
+        answering.reply_ended.connect(lambda answer: self._take_end(answer, tasks))
 
     def seconds(self, reply_id: int) -> float | None:
         """How long a reply that is being written has been thought over; None not at all."""
@@ -73,7 +77,7 @@ class ThinkingClock(QObject):
             if is_watched and reply.reasoning_s is not None:
                 self._second.start()
 
-    def _take_text(self, reply_id: int, text: str) -> None:
+    def _take_text(self, reply_id: int, text: str, tasks: Tasks | MemoryTasks) -> None:
         thought = self._thoughts.get(reply_id)
         if thought is None:
             facts = self._bridge.model_state(CHAT).facts
@@ -81,7 +85,7 @@ class ThinkingClock(QObject):
             end_tag = tags.end if tags is not None and tags.is_open else ""
             thought = self._thoughts[reply_id] = _Thought(time.monotonic(), end_tag)
             if end_tag:
-                self._save(reply_id, thought)
+                _save(reply_id, thought, tasks)
                 self.told.emit(reply_id, None, end_tag)
         if not thought.is_watched:
             return
@@ -115,12 +119,13 @@ class ThinkingClock(QObject):
         thought.is_watched, thought.text = False, ""
         self.told.emit(reply_id, thought.seconds, thought.end_tag)
 
-    def _take_end(self, answer: Answer) -> None:
+    def _take_end(self, answer: Answer, tasks: Tasks | MemoryTasks) -> None:
         self._stop(answer.reply.id)
         thought = self._thoughts.pop(answer.reply.id, None)
         if thought is not None and thought.seconds is not None:
-            self._save(answer.reply.id, thought)
+            _save(answer.reply.id, thought, tasks)
 
-    def _save(self, reply_id: int, thought: _Thought) -> None:
-        seconds, end_tag = thought.seconds, thought.end_tag
-        self._tasks.write(lambda db: Messages(db).set_reasoning(reply_id, seconds=seconds, end_tag=end_tag))
+
+def _save(reply_id: int, thought: _Thought, tasks: Tasks | MemoryTasks) -> None:
+    seconds, end_tag = thought.seconds, thought.end_tag
+    tasks.write(lambda db: Messages(db).set_reasoning(reply_id, seconds=seconds, end_tag=end_tag))

@@ -66,7 +66,7 @@ class ThoughtHeader(QPushButton):
         wide = min(size.width(), width + px(8))
         is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
         # The words begin where the text below begins.
-        x = left + width - wide + px(8) if is_mirrored else left - px(8)
+        x = left + width - wide + px(12) if is_mirrored else left - px(12)
         self.setGeometry(x, top + px(4), wide, size.height())
         return top + px(4) + size.height() + px(6)
 

@@ -13,6 +13,8 @@ from PySide6.QtWidgets import QAbstractScrollArea
 
 from inglenook.app.chat.copied_message import copied_message
 from inglenook.app.chat.message_list_model import MessageListModel
+from inglenook.app.chat.message_selection import MessageSelection
+from inglenook.app.chat.message_widget import MessageWidget
 from inglenook.app.chat.reply_announcer import ReplyAnnouncer
 from inglenook.app.chat.row_pool import RowPool
 from inglenook.app.chat.transcript_rows import TranscriptRows
@@ -30,6 +32,7 @@ class TranscriptReader(QAbstractScrollArea):
     _rows: TranscriptRows
     _widgets: RowPool
     _announcer: ReplyAnnouncer
+    selection: MessageSelection
     _current: int
 
     def follow_end(self) -> None:
@@ -44,6 +47,10 @@ class TranscriptReader(QAbstractScrollArea):
         """Do what a button or key of a message asks for."""
         if name == "copy":
             self.copy_message(message_id)
+        elif name == "select":
+            self.selection.toggle(message_id)
+        elif name == "select_to":
+            self.selection.extend_to(message_id)
         elif name == "copy_all":
             QGuiApplication.clipboard().setText(self._model.message(message_id).text)
         elif name in ("copy_text", "copy_rich"):
@@ -65,6 +72,8 @@ class TranscriptReader(QAbstractScrollArea):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         bar, key = self.verticalScrollBar(), event.key()
         page = int(self.viewport().height() * 0.9)
+        if self.selection.is_on and self._select_by_key(event):
+            return
         is_copy = key == Qt.Key.Key_C and event.modifiers() == Qt.KeyboardModifier.ControlModifier
         if is_copy and 0 <= self._current < len(self._blocks):
             self.copy_message(self._model.messages[self._current].id)
@@ -88,6 +97,22 @@ class TranscriptReader(QAbstractScrollArea):
             self.setFocus(Qt.FocusReason.ShortcutFocusReason)
         else:
             event.ignore()
+
+    def _select_by_key(self, event: QKeyEvent) -> bool:
+        """Do what a key means while messages may be chosen; say whether it means something."""
+        control = event.modifiers() == Qt.KeyboardModifier.ControlModifier
+        if event.key() == Qt.Key.Key_Space and 0 <= self._current < len(self._blocks):
+            message = self._model.messages[self._current]
+            self.selection.toggle(message.id)
+            words = self.tr("Chosen") if message.id in self.selection else self.tr("Not chosen")
+            self._announcer.say(words)
+        elif event.key() == Qt.Key.Key_A and control:
+            self.selection.choose_all()
+        elif event.key() == Qt.Key.Key_Escape:
+            self.selection.end()
+        else:
+            return False
+        return True
 
     def _act_by_key(self, event: QKeyEvent) -> bool:
         """Do what a key means for the current message; say whether it means something."""
@@ -152,7 +177,14 @@ class TranscriptReader(QAbstractScrollArea):
 
     def _show_current(self) -> None:
         for row, widget in self._widgets:
-            widget.set_current(is_current=self._rows.place(row)[0] == self._current and self.hasFocus())
+            self._dress(row, widget)
+
+    def _dress(self, row: int, widget: MessageWidget) -> None:
+        """Show on a row whether it is the current one, and whether it is chosen."""
+        index = self._rows.place(row)[0]
+        widget.set_current(is_current=index == self._current and self.hasFocus())
+        is_on = self.selection.is_on
+        widget.set_chosen(self._model.messages[index].id in self.selection if is_on else None)
 
     def _focus_text(self) -> bool:
         for row, widget in self._widgets:

@@ -14,11 +14,13 @@ from PySide6.QtWidgets import QMessageBox
 
 from inglenook.app.answers.answering import Answer
 from inglenook.app.application import Application
+from inglenook.app.chat.selection_join import SelectionJoin
 from inglenook.app.text.plain_label import plain_button_text
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.database import Database
 from inglenook.storage.message_edits import MessageEdits
 from inglenook.storage.messages import Messages
+from inglenook.storage.temporary import is_temporary
 
 if TYPE_CHECKING:
     from inglenook.app.chat.chat_join import ChatJoin
@@ -37,6 +39,7 @@ class TurnJoin(QObject):
     def __init__(self, window: MainWindow, application: Application, chats: ChatJoin) -> None:
         super().__init__(chats)
         self._window, self._app, self._chats = window, application, chats
+        self.selection = SelectionJoin(window, application, chats)
         self._edit: _Edit | None = None
         self._queued: dict[int, list[str]] = {}
         self._paused: set[int] = set()
@@ -121,14 +124,14 @@ class TurnJoin(QObject):
     def _save(self, edit: _Edit, text: str) -> None:
         self._finish(edit)
         conversation_id = self._chats.conversation_id or 0
-        self._app.tasks.write(
+        self._chats.home.tasks.write(
             lambda db: MessageEdits(db).set_text(edit.message_id, text),
             lambda _: self._changed(conversation_id, at=edit.message_id),
         )
 
     def _changed(self, conversation_id: int, *, at: int | None = None) -> None:
         """Show the conversation anew, and have the engine forget what it was before."""
-        self._app.answering.cached_text.forget_conversation(conversation_id)
+        self._chats.home.answering.cached_text.forget_conversation(conversation_id)
         self._chats.reopen(at=at)
 
     def _finish(self, edit: _Edit) -> None:
@@ -149,7 +152,7 @@ class TurnJoin(QObject):
             self._chats.tell(self.tr("Another version can be shown when this reply has ended."))
             return
         self.end_edit()
-        self._app.tasks.write(work, lambda shown: self._chats.reopen(at=shown))
+        self._chats.home.tasks.write(work, lambda shown: self._chats.reopen(at=shown))
 
     def _fork(self, message_id: int) -> None:
         title = self._chats.title
@@ -159,7 +162,7 @@ class TurnJoin(QObject):
             self._chats.open(conversation_id)
 
         name = self.tr("{0} (from here)").format(title) if title else ""
-        self._app.tasks.write(lambda db: MessageEdits(db).fork(message_id, name), forked)
+        self._chats.home.tasks.write(lambda db: MessageEdits(db).fork(message_id, name), forked)
 
     def _ask_delete(self, message_id: int) -> None:
         if self._window.chat.composer.is_streaming:
@@ -181,7 +184,7 @@ class TurnJoin(QObject):
     def _delete(self, message_id: int) -> None:
         self.end_edit()
         conversation_id = self._chats.conversation_id or 0
-        self._app.tasks.write(
+        self._chats.home.tasks.write(
             lambda db: MessageEdits(db).delete_turn(message_id),
             lambda _: self._changed(conversation_id),
         )
@@ -238,6 +241,11 @@ class TurnJoin(QObject):
         if texts:
             self._chats.ask(texts.pop(0), conversation_id=conversation_id)
         self._drop_empty()
+
+    def forget_temporary(self) -> None:
+        """Drop what waits in temporary chats, which are gone."""
+        self._queued = {key: texts for key, texts in self._queued.items() if not is_temporary(key)}
+        self._paused = {key for key in self._paused if not is_temporary(key)}
 
     def _drop_waiting(self) -> None:
         """After the reply was stopped, Stop once more drops what waits, and offers it back."""

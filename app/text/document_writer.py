@@ -72,6 +72,7 @@ class DocumentWriter:
         self._shown: list[Element] = []
         self._starts: list[int] = []
         self._previous: Element | None = None
+        self._is_quiet = False
         self._formats = _Formats(theme)
         document.setUndoRedoEnabled(False)
         document.setDocumentMargin(0)
@@ -82,10 +83,16 @@ class DocumentWriter:
 
     def restyle(self) -> None:
         """Take fonts and colours of the theme anew; the next `show` writes everything."""
-        self._formats = _Formats(self._theme)
+        self._formats = _Formats(self._theme, is_quiet=self._is_quiet)
         self._document.setDefaultFont(self._theme.font())
         self._document.setIndentWidth(self._theme.px(LIST_INDENT))
         self.clear()
+
+    def set_quiet(self, is_quiet: bool) -> None:
+        """Write in the quieter colour of what is beside the matter, or in the usual one; call `show` next."""
+        if is_quiet != self._is_quiet:
+            self._is_quiet = is_quiet
+            self.restyle()
 
     def show(self, elements: Sequence[Element], *, previous: Element | None = None) -> None:
         """Make the document show `elements`; `previous` stood just before them in another document."""
@@ -199,8 +206,9 @@ class DocumentWriter:
 class _Formats:
     """The formats of one look, made once each."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, *, is_quiet: bool = False) -> None:
         self._theme = theme
+        self._is_quiet = is_quiet
         self._body = theme.font()
         self._code = theme.code_font()
         self.spacer = QTextBlockFormat()
@@ -289,7 +297,7 @@ class _Formats:
         colours = self._theme.colours
         characters = QTextCharFormat()
         font = QFont(self._code if span.code else self._body)
-        colour = colours.text
+        colour = colours.muted if self._is_quiet else colours.text
         if kind == "heading":
             font.setPointSizeF(font.pointSizeF() * _HEADING_FACTORS[level])
             font.setWeight(QFont.Weight.DemiBold)

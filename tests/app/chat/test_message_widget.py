@@ -204,5 +204,6 @@ def test_the_menu_has_all_that_can_be_done(widget: MessageWidget) -> None:
         "Answer again",
         "New chat from here",
         "Details of this reply…",
+        "Choose several messages",
         "Delete question and answer…",
     ]
