@@ -1,6 +1,6 @@
-"""Make the pictures of the README: the real window with real models, in light and dark, at 100 % and 200 %.
+"""Make pictures of every page: the real window with real models, light, dark and in high contrast, at 100 % and 200 %.
 
-    python tests/bench/screenshots.py [--models FOLDER] [--out packaging/screenshots]
+    python tests/bench/screenshots.py [--models FOLDER] [--out packaging/screenshots] [--look contrast 2]
 
 A small manual is written, dropped on the window and asked about; what the models answer is what is shown. Each look
 is a process of its own, since Qt takes its scale factor at the start.
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-LOOKS = (("light", 1), ("dark", 1), ("light", 2), ("dark", 2))
+LOOKS = (("light", 1), ("dark", 1), ("contrast", 1), ("light", 2), ("dark", 2), ("contrast", 2))
 WAIT_S = 900
 QUESTION = "How many kilograms of refrigerant does the outdoor unit hold?"
 MANUAL = (
@@ -40,12 +40,16 @@ def main() -> int:
     default = os.environ.get("INGLENOOK_TEST_MODELS", Path.home() / ".cache" / "inglenook-test-models")
     parser.add_argument("--models", type=Path, default=Path(default))
     parser.add_argument("--out", type=Path, default=REPOSITORY / "packaging" / "screenshots")
+    parser.add_argument(
+        "--look", nargs=2, metavar=("SCHEME", "FACTOR"), help="only light, dark or contrast, 1 or 2"
+    )
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         return shoot(options.models, options.out, options.child[0], options.child[1])
     options.out.mkdir(parents=True, exist_ok=True)
-    for scheme, factor in LOOKS:
+    looks = [tuple(options.look)] if options.look else LOOKS
+    for scheme, factor in looks:
         environment = {"QT_QPA_PLATFORM": "offscreen", **os.environ, "QT_SCALE_FACTOR": str(factor)}
         command = [sys.executable, __file__, "--models", str(options.models), "--out", str(options.out)]
         subprocess.run([*command, "--child", scheme, str(factor)], env=environment, check=True)
@@ -82,7 +86,12 @@ def shoot(models: Path, out: Path, scheme: str, factor: str) -> int:
         places = [Path(folder, name) for name in ("data", "config", "state", "cache")]
         folders = UserFolders(*places)
         folders.data.mkdir()
-        theme = Theme(qt, scheme=scheme)  # type: ignore[arg-type]
+        is_high = scheme == "contrast"
+        theme = Theme(
+            qt,
+            scheme="light" if is_high else scheme,  # type: ignore[arg-type]
+            contrast="high" if is_high else "usual",
+        )
 
         def opened(*, has_models: bool) -> tuple[Any, Any]:
             window = MainWindow(theme)
@@ -139,11 +148,38 @@ def shoot(models: Path, out: Path, scheme: str, factor: str) -> int:
         window.close_source()
         window.show_models()
         grab(window, "models")
+        pose_house(window, application, grab, until)
         pose_settings(window, application, grab, until)
         pose_comparison(window, application, models, grab, until)
         application.close()
         window.close()
     return 0
+
+
+def pose_house(
+    window: Any,
+    application: Any,
+    grab: Callable[[Any, str], None],
+    until: Callable[[Callable[[], bool]], None],
+) -> None:
+    """A folder, a search in all messages, the privacy page, the palette and the keys."""
+    from PySide6.QtWidgets import QApplication
+
+    chats, folders = window.sidebar.chats, application.join.chats.list.folders
+    folders.move([application.join.chats.conversation_id], "Heating")
+    until(lambda: chats.model.row_of_folder("Heating") >= 0)
+    chats.search.setText("refrigerant")
+    until(lambda: any(entry.is_hit for entry in chats.model.entries))
+    grab(window, "search")
+    chats.search.clear()
+    window.pages.show_page("privacy")
+    grab(window, "privacy")
+    window.show_chat()
+    for action in ("palette", "shortcuts"):
+        window.actions_by_name[action].trigger()
+        dialog = QApplication.activeModalWidget()
+        grab(dialog, action)
+        dialog.reject()
 
 
 def pose_settings(
