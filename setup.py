@@ -41,4 +41,5 @@ setup(
         )
         for isa, isa_flags in flags.items()
     ],
+    options={"build_ext": {"parallel": True}},  # on all cores
 )

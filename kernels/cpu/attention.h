@@ -108,6 +108,13 @@ inline void prefetch_tile(const AttentionTask& task, int64_t tile, int64_t last)
     }
 }
 
+// Asks for the first tile that a task reads.
+inline void prefetch_start(const AttentionTask& task) {
+    const int64_t last = task.positions[task.num_tokens - 1] + 1;
+    const int64_t first = task.kv->window ? std::max<int64_t>(task.positions[0] - task.kv->window + 1, 0) : 0;
+    prefetch_tile(task, first / kTile, last);
+}
+
 // Loads the 4 blocks of a tile that hold positions in [first, last).
 template <int DTYPE>
 inline void load_tile(const AttentionTask& task, int64_t tile, int64_t first, int64_t last, AttentionScratch& scratch) {

@@ -153,6 +153,8 @@ inline void multiply_rows(const uint8_t* open, int64_t groups, const RecordBlock
 namespace {
 #else
 
+constexpr int kTileRows = INT32_MAX;
+
 // What a thread sets up before a run of blocks.
 struct BlockScope {
     void prepare(int64_t, int64_t) {}
@@ -169,9 +171,20 @@ inline void multiply_open(const uint8_t* open, int64_t groups, const RecordBlock
     multiply_rows<FORMAT, ROWS, TILES>(open, groups, x, ahead, out, stride);
 }
 
-// The kernels of one format: by the number of rows against a packed tile, and against open chunks of one or two tiles.
+// A block of ROWS rows against one or two packed tiles. Writes out[tile][row][lane].
+template <int FORMAT, int ROWS, int TILES>
+inline void multiply_few(const TileBytes* tiles, int64_t groups, RecordBlock x, float* out) {
+#if defined(INGLENOOK_AMX)
+    if constexpr (ROWS >= kTileRows && !shape_of(FORMAT).is_float())
+        return multiply_packed<FORMAT, ROWS, TILES>(tiles, groups, x, out);
+#endif
+    for (int i = 0; i < TILES; ++i) multiply_direct<FORMAT, ROWS>(tiles[i], groups, x, out + i * ROWS * kLanes);
+}
+
+// The kernels of one format: by the number of rows, against one packed tile, or two from kTileRows rows on, and against
+// their open chunks.
 struct Kernels {
-    void (*direct[kDirectRows + 1])(const TileBytes&, int64_t, RecordBlock, float*);
+    void (*few[2][kDirectRows + 1])(const TileBytes*, int64_t, RecordBlock, float*);
     int64_t (*open_chunk)(const uint8_t*, int64_t, uint8_t*);
     void (*open[2][kBlockRows + 1])(const uint8_t*, int64_t, const RecordBlock&, const uint8_t* const*,
                                         float*, int64_t);
@@ -186,7 +199,8 @@ constexpr int opened_as(int format) {
 template <int FORMAT, int ROWS = kBlockRows>
 constexpr void fill(Kernels& kernels) {
     if constexpr (ROWS > 0) {
-        if constexpr (ROWS <= kDirectRows) kernels.direct[ROWS] = multiply_direct<FORMAT, ROWS>;
+        if constexpr (ROWS <= kDirectRows) kernels.few[0][ROWS] = multiply_few<FORMAT, ROWS, 1>;
+        if constexpr (ROWS <= kDirectRows && ROWS >= kTileRows) kernels.few[1][ROWS] = multiply_few<FORMAT, ROWS, 2>;
         kernels.open[0][ROWS] = multiply_open<opened_as(FORMAT), ROWS, 1>;
         kernels.open[1][ROWS] = multiply_open<opened_as(FORMAT), ROWS, 2>;
         fill<FORMAT, ROWS - 1>(kernels);
@@ -210,6 +224,9 @@ constexpr Kernels kKernels[kFormatCount] = {
 
 // Tiles worked on together: their activations come from the cache once for all of them.
 constexpr int kTilesTogether = 4;
+
+// How many of them a thread reads side by side.
+inline int tiles_at_once(int64_t rows) { return rows > kDirectRows ? kTilesTogether : rows >= kTileRows ? 2 : 1; }
 
 struct TileRef {
     const Matrix* matrix;
@@ -241,17 +258,20 @@ struct MatmulScratch {
 // Up to kTilesTogether tiles, all of the same number of columns, against `rows` rows from `first_row`, a multiple of
 // kBlockRows. Leaves values[(tile * rows + row) * 16 + lane] in the scratch.
 inline void multiply_tiles(const TileRef* tiles, int count, const Records& x, int64_t first_row, int64_t rows,
-                           const MatmulScratch& scratch) {
+                           BlockScope& scope, const MatmulScratch& scratch) {
     const Kernels* kernels[kTilesTogether];
     for (int i = 0; i < count; ++i) kernels[i] = &kKernels[tiles[i].matrix->format];
     if (x.rows <= kDirectRows) {
-        for (int i = 0; i < count; ++i)
-            kernels[i]->direct[rows](tiles[i].bytes, x.groups, x.rows_from(first_row), scratch.values + i * rows * kLanes);
+        for (int i = 0, pair; i < count; i += 1 + pair) {
+            pair = rows >= kTileRows && i + 1 < count && kernels[i + 1] == kernels[i];
+            const TileBytes bytes[] = {tiles[i].bytes, tiles[i + pair].bytes};
+            if (rows >= kTileRows) scope.prepare(rows, tiles[i].matrix->format);
+            kernels[i]->few[pair][rows](bytes, x.groups, x.rows_from(first_row), scratch.values + i * rows * kLanes);
+        }
         return;
     }
     std::fill(scratch.values, scratch.values + count * rows * kLanes, 0.0f);
     int64_t offsets[kTilesTogether] = {};
-    BlockScope scope;
     for (int64_t first = 0; first < x.groups; first += kChunkGroups) {
         const int64_t groups = std::min(x.groups - first, kChunkGroups);
         const uint8_t* ahead[kTilesTogether];

@@ -36,10 +36,11 @@ inline void write_tile(const Product& product, int64_t tile, int64_t row, const 
     for (int64_t i = 0; i < left; ++i) out[i] = product.adds ? out[i] + last[i] : last[i];
 }
 
-// Units that a thread takes at a time.
+// Units that a thread takes at a time: of a few rows' work so many that they take about as long as 8 of one row.
 inline int64_t grain_of(int64_t total, int64_t rows, int num_threads) {
     const int64_t fair = total / (num_threads * (rows > kBlockRows ? 3 : 6));
-    return std::max<int64_t>(1, std::min<int64_t>(fair, 8));
+    const int64_t most = rows > kBlockRows ? 8 : std::max<int64_t>(8 / rows, tiles_at_once(rows));
+    return std::max<int64_t>(1, std::min(fair, most));
 }
 
 inline void multiply(Workers& workers, int thread, int64_t operation, const Product* products, int count,
@@ -47,8 +48,9 @@ inline void multiply(Workers& workers, int thread, int64_t operation, const Prod
     int64_t tiles = 0;
     for (int i = 0; i < count; ++i) tiles += num_tiles(products[i].matrix->rows);
     const int64_t pass = x.rows <= kBlockRows ? x.rows : pass_rows(x.groups * kGroup);
-    const bool few = x.rows <= kDirectRows;
+    const int at_once = tiles_at_once(x.rows);
     const int64_t units = (x.rows + pass - 1) / pass * tiles;
+    BlockScope scope;
     workers.share(thread, operation, units, grain_of(units, x.rows, workers.size()), [&](int64_t first, int64_t last) {
         while (first < last) {
             const Product* product = products;
@@ -58,8 +60,8 @@ inline void multiply(Workers& workers, int thread, int64_t operation, const Prod
             const int64_t end = std::min(tile + last - first, num_tiles(product->matrix->rows));
             const int together = static_cast<int>(std::min<int64_t>(end - tile, kTilesTogether));
             TileRef refs[kTilesTogether];
-            for (int i = 0; i < together; ++i) refs[i] = TileRef(product->matrix, tile + i, tile + i + (few ? 1 : together));
-            multiply_tiles(refs, together, x, row, rows, scratch);
+            for (int i = 0; i < together; ++i) refs[i] = TileRef(product->matrix, tile + i, tile + i + std::min(at_once, together));
+            multiply_tiles(refs, together, x, row, rows, scope, scratch);
             for (int i = 0; i < together; ++i)
                 for (int64_t r = 0; r < rows; ++r)
                     write_tile(*product, tile + i, row + r, scratch.values + (i * rows + r) * kLanes);

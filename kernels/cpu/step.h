@@ -15,7 +15,7 @@
 namespace {
 
 // Up to this many rows every thread quantises all of them for itself, which is cheaper than to meet.
-constexpr int64_t kOwnRows = 8;
+constexpr int64_t kOwnRows = 4;
 // Tokens of one attention task.
 constexpr int64_t kTaskTokens = 32;
 // Operations that share their work, in a layer.
@@ -298,7 +298,7 @@ class Engine {
             return (batch_->query_starts[b + 1] - batch_->query_starts[b] + kTaskTokens - 1) / kTaskTokens;
         };
         for (int64_t b = 0; b < batch_->num_sequences; ++b) total += tasks_of(b) * model_.num_kv_heads;
-        workers_.share(thread, operation, total, 1, [&](int64_t unit, int64_t) {
+        const auto task_of = [&](int64_t unit) {
             int64_t b = 0;
             while (unit >= tasks_of(b) * model_.num_kv_heads) unit -= tasks_of(b++) * model_.num_kv_heads;
             const int64_t kv_head = unit % model_.num_kv_heads;
@@ -307,11 +307,16 @@ class Engine {
             const int64_t first = batch_->query_starts[b] + run * kTaskTokens;
             const int64_t last = std::min<int64_t>(first + kTaskTokens, batch_->query_starts[b + 1]);
             const int64_t offset = kv_head * per_kv * size;
-            attend({&kv, kv.block_tables + b * kv.max_blocks, batch_->positions + first, last - first, layer.kv_index,
-                    kv_head, model_.num_kv_heads, per_kv, size, qkv_.get() + first * qkv_size() + offset, qkv_size(),
-                    attended_.get() + first * query_size() + offset, query_size(),
-                    static_cast<float>(model_.attention_softcap)},
-                   scratch);
+            return AttentionTask{&kv, kv.block_tables + b * kv.max_blocks, batch_->positions + first, last - first,
+                                 layer.kv_index, kv_head, model_.num_kv_heads, per_kv, size,
+                                 qkv_.get() + first * qkv_size() + offset, qkv_size(),
+                                 attended_.get() + first * query_size() + offset, query_size(),
+                                 static_cast<float>(model_.attention_softcap)};
+        };
+        workers_.share(thread, operation, total, 1, [&](int64_t unit, int64_t) {
+            // Most likely this thread's next.
+            if (unit + 1 < total) prefetch_start(task_of(unit + 1));
+            attend(task_of(unit), scratch);
         });
     }
 
@@ -322,8 +327,10 @@ class Engine {
         const MatmulScratch scratch = matmul_scratch(thread);
         const int64_t pass = rows <= kBlockRows ? rows : pass_rows(model_.hidden_size);
         const int64_t total = (rows + pass - 1) / pass * units;
+        BlockScope scope;
         workers_.share(thread, operation, total, grain_of(total, rows, workers_.size()), [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) activate(layer, x, i / units * pass, pass, i % units, activated, scratch);
+            for (int64_t i = begin; i < end; ++i)
+                activate(layer, x, i / units * pass, pass, i % units, activated, scope, scratch);
         });
         // Between the two barriers, so that all threads see the same.
         if (thread == 0) is_cancelled_ = cancel_ && *cancel_;
@@ -333,15 +340,18 @@ class Engine {
 
     // 32 outputs of gate and up for a pass of rows, through the activation into one group of records each.
     void activate(const Layer& layer, const Records& x, int64_t first_row, int64_t pass, int64_t unit,
-                  const Records& activated, const MatmulScratch& scratch) const {
+                  const Records& activated, BlockScope& scope, const MatmulScratch& scratch) const {
         const int64_t rows = std::min(x.rows - first_row, pass);
         const Matrix *gate = &layer.gate, *up = &layer.up;
         const int64_t a = 2 * unit, b = a + 1;
-        // A few rows meet tile after tile, many rows all four together.
-        const bool few = x.rows <= kDirectRows;
-        const TileRef tiles[] = {{gate, a, few ? b : a + 2}, {gate, b, few ? a : b + 2, few ? up : gate},
-                                 {up, a, few ? b : a + 2}, {up, b, few ? a + 2 : b + 2, few ? gate : up}};
-        multiply_tiles(tiles, 4, x, first_row, rows, scratch);
+        // Where each is read on: a few rows meet one tile or two after the other, many rows all four together.
+        const int at_once = tiles_at_once(x.rows);
+        const Matrix* matrices[] = {gate, gate, up, up, gate, gate, up, up};
+        const int64_t order[] = {a, b, a, b, a + 2, b + 2, a + 2, b + 2};
+        TileRef tiles[kTilesTogether];
+        for (int i = 0; i < kTilesTogether; ++i)
+            tiles[i] = TileRef(matrices[i], order[i], order[i + at_once], matrices[i + at_once]);
+        multiply_tiles(tiles, 4, x, first_row, rows, scope, scratch);
         const auto value = [&](int64_t tile, int64_t r, const float* bias) {
             const Floats product = load(scratch.values + (tile * rows + r) * kLanes);
             return bias ? add(product, load(bias + kGroup * unit + kLanes * (tile % 2))) : product;

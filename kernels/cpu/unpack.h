@@ -152,6 +152,23 @@ constexpr int64_t kOpenGroupBytes = 8 * 64 + 3 * 64;
 constexpr int64_t kOpenFloatsBytes = 16 * 64 + 64;
 constexpr int64_t kOpenChunkBytes = kChunkGroups * kOpenFloatsBytes;
 
+// Takes group `g` of a chunk apart.
+template <int FORMAT>
+__attribute__((always_inline)) inline void open_group(const Chunk<FORMAT>& chunk, int64_t g, uint8_t* out) {
+    Bytes w[8];
+    chunk.weights(g, w);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) store_bytes(out + 64 * j, opened(w[j], shape_of(FORMAT).offset));
+    const Scales s = chunk.scales(g);
+    auto* floats = reinterpret_cast<float*>(out + 512);
+    store(floats, s.scale);
+    if constexpr (shape_of(FORMAT).has_min) store(floats + 16, s.minimum);
+    if constexpr (FORMAT == kQ6_K) {
+        store(floats + 16, s.sub[0]);
+        store(floats + 32, s.sub[1]);
+    }
+}
+
 // Takes apart a chunk of `count` groups and returns its size in bytes.
 template <int FORMAT>
 inline int64_t open_chunk(const uint8_t* packed, int64_t count, uint8_t* out) {
@@ -161,20 +178,8 @@ inline int64_t open_chunk(const uint8_t* packed, int64_t count, uint8_t* out) {
             std::memcpy(out, chunk.floats(g), shape_of(FORMAT).quant_bytes);
             if constexpr (shape_of(FORMAT).float_bytes == 1) store(reinterpret_cast<float*>(out + 1024), chunk.scales(g).scale);
         }
-        return chunk_bytes(FORMAT, count);
-    }
-    for (int64_t g = 0; g < count; ++g, out += kOpenGroupBytes) {
-        Bytes w[8];
-        chunk.weights(g, w);
-        for (int j = 0; j < 8; ++j) store_bytes(out + 64 * j, opened(w[j], shape_of(FORMAT).offset));
-        const Scales s = chunk.scales(g);
-        auto* floats = reinterpret_cast<float*>(out + 512);
-        store(floats, s.scale);
-        if constexpr (shape_of(FORMAT).has_min) store(floats + 16, s.minimum);
-        if constexpr (FORMAT == kQ6_K) {
-            store(floats + 16, s.sub[0]);
-            store(floats + 32, s.sub[1]);
-        }
+    } else {
+        for (int64_t g = 0; g < count; ++g) open_group<FORMAT>(chunk, g, out + g * kOpenGroupBytes);
     }
     return chunk_bytes(FORMAT, count);
 }

@@ -13,11 +13,7 @@ using Bytes = __m512i;
 
 // Eight-bit weights are biased to unsigned, and the dot product starts from -128 times the sum of the activations.
 constexpr bool kBiasedBytes = true;
-#if defined(INGLENOOK_AMX)
-constexpr int kDirectRows = 8;  // with more, tile products are faster
-#else
 constexpr int kDirectRows = 8;
-#endif
 constexpr int kRegisterRows = 8;
 constexpr int kFloatRows = 8;  // rows whose two sums of products with floats stay in registers
 
