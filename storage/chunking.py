@@ -52,7 +52,6 @@ class ChunkLimits:
 
 # A tokenizer may cut a passage at its edges otherwise than inside the page.
 _MARGIN = 4
-_MIN_CHUNK_CHARS = 2
 
 _APPROXIMATE_TOKEN = re.compile(r"[^\W_]{1,4}|[^\w\s]|_")
 
@@ -196,8 +195,7 @@ def _pack(
         while last + 1 < len(units) and _fits((units[first][0], units[last + 1][1]), tokens, room, limits):
             last += 1
         start, end = units[first][0], units[last][1]
-        if end - start >= _MIN_CHUNK_CHARS:
-            yield start, end
+        yield start, end
         if last + 1 >= len(units):
             return
         first = _next_first(units, first, last, tokens, room, limits)

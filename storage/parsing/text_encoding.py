@@ -28,8 +28,12 @@ _CYRILLIC = "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъ�
 _GREEK = "αοιετσνηυρπκμλςήίόάέύώθγδβχφωξζψϊϋ"
 _HEBREW = "יוהלאתרמבשנדעחקםפגכןזסטצץךף"
 _ARABIC = "اليمونرتبةعدسفهكقحجشطصخضذثزغءئظأإىآؤ"
-_LATIN_WEST = "éèêëàâäáãåæçñóòôöõøœúùûüíìîïßý"
-_LATIN_CENTRAL = "áéíóöőúüűčďěňřšťůžýąćęłńśźżäôĺľŕîâșțăđ"
+# Of languages that share a table each alone, since a wrong table mixes their letters.
+_LATIN_WEST = ("éèêëàâçîïôùûüœæ", "äöüßåøæéèà", "áéíóúüñçãõâêôàèìòùï", "áðéíóúýþæö")
+_LATIN_CENTRAL = ("áčďéěíňóřšťúůýžĺľŕäô", "ąćęłńóśźż", "áéíóöőúüű", "ăâîșțşţ", "čćđšž")
+_TURKISH = "ıüğşçöâîİ"
+_BALTIC = ("ąčęėįšųūž", "āčēģīķļņšūž", "äõöüšž")
+_THAI = "านร่อกเ้งมยลวดทสิตะป็บัคีหแจพชขใไโุผู์ืถซธึภศญำฟฉษฐณฝฎฏฒฆฮฌฬ๊๋ๆฯ"
 _MARKS_OF_PROSE = "«»–—‘’‚“”„…·°§€£©®™ºª¿¡№"
 # The most frequent characters, and the lead bytes of the first level: the common half of each table.
 _HAN = (
@@ -51,11 +55,17 @@ class _Candidate(NamedTuple):
 
 
 _CANDIDATES: tuple[_Candidate, ...] = (
-    _Candidate("cp1252", _LATIN_WEST, is_latin=True),
+    *(_Candidate("cp1252", letters, is_latin=True) for letters in _LATIN_WEST),
     _Candidate("cp1251", _CYRILLIC),
     _Candidate("koi8_r", _CYRILLIC),
     _Candidate("cp866", _CYRILLIC),
-    _Candidate("cp1250", _LATIN_CENTRAL, is_latin=True),
+    *(_Candidate("cp1250", letters, is_latin=True) for letters in _LATIN_CENTRAL),
+    *(_Candidate("iso8859_2", letters, is_latin=True) for letters in _LATIN_CENTRAL),
+    _Candidate("cp1254", _TURKISH, is_latin=True),
+    *(_Candidate("cp1257", letters, is_latin=True) for letters in _BALTIC),
+    *(_Candidate("cp850", letters, is_latin=True) for letters in _LATIN_WEST),
+    *(_Candidate("mac_roman", letters, is_latin=True) for letters in _LATIN_WEST),
+    _Candidate("cp874", _THAI),
     _Candidate("cp1253", _GREEK),
     _Candidate("cp1255", _HEBREW),
     _Candidate("cp1256", _ARABIC),
@@ -67,6 +77,8 @@ _CANDIDATES: tuple[_Candidate, ...] = (
 )
 
 _SAMPLE_CHARS = 100_000
+_SCORED_CHARS = 20_000
+_GOOD_FOR_EACH_BAD = 4
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _DECLARED_WITHIN = 4096
 # How much better a guess must be before it is believed rather than what the file says of itself.
@@ -78,9 +90,9 @@ _MAX_CONTROL_SHARE = 0.01
 ENCODINGS: tuple[str, ...] = (
     "utf-8",
     "utf-16",
-    *(candidate.encoding for candidate in _CANDIDATES),
+    *dict.fromkeys(candidate.encoding for candidate in _CANDIDATES),
     "cp437",
-    "mac_roman",
+    "cp500",
 )
 """What a user may choose from, in Python's names; any other that Python knows is accepted too."""
 
@@ -95,8 +107,8 @@ class DecodedText(NamedTuple):
 
 def load_codecs() -> None:
     """Import the tables of all encodings now, for a process that may soon no longer load them."""
-    for candidate in _CANDIDATES:
-        codecs.lookup(candidate.encoding)
+    for encoding in ENCODINGS:
+        codecs.lookup(encoding)
 
 
 def decode_text(data: bytes, *, encoding: str | None = None, declared: str | None = None) -> DecodedText:
@@ -189,6 +201,9 @@ def _guess(data: bytes, declared: str | None = None) -> DecodedText:
             return DecodedText(data.decode(declared), declared, False)
         except UnicodeDecodeError:
             pass  # it is not what it says
+    known = _damaged_utf8(data) or _ebcdic(data)
+    if known is not None:
+        return known
     best, best_score = "cp1252", 0.0
     for candidate in _CANDIDATES:
         score = _score(data, candidate)
@@ -200,14 +215,31 @@ def _guess(data: bytes, declared: str | None = None) -> DecodedText:
     return DecodedText(data.decode(best, "replace"), best, True)
 
 
+def _damaged_utf8(data: bytes) -> DecodedText | None:
+    """Decode what is UTF-8 but for a few bytes, which no other table would give so many whole characters."""
+    text = data.decode("utf-8", "replace")
+    num_bad = text.count("\ufffd")
+    num_good = sum(character > "\x7f" for character in text[:_SAMPLE_CHARS]) - num_bad
+    return DecodedText(text, "utf-8", True) if num_good >= _GOOD_FOR_EACH_BAD * num_bad else None
+
+
+def _ebcdic(data: bytes) -> DecodedText | None:
+    """Decode text of a mainframe: its space is "@" elsewhere, and it has none of ours."""
+    if len(data) < 16 or b" " in data or data.count(b"@") < 0.08 * len(data):
+        return None
+    text = data.decode("cp500")
+    is_writing = sum(c.isascii() and (c.isalnum() or c == " ") for c in text) > 0.8 * len(text)
+    return DecodedText(text.replace("\x85", "\n"), "cp500", True) if is_writing else None
+
+
 def _score(data: bytes, candidate: _Candidate) -> float | None:
     try:
         text = data.decode(candidate.encoding)
     except UnicodeDecodeError:
         return None
-    if len(text) > _SAMPLE_CHARS:
+    if len(text) > _SCORED_CHARS:
         # Letters beyond ASCII may stand only at the end: the sample is taken from the whole.
-        text = re.sub(r"[\x00-\x7f]{100,}", " ", text)[:_SAMPLE_CHARS]
+        text = re.sub(r"[\x00-\x7f]{100,}", " ", text)[:_SCORED_CHARS]
     weights = _weights(candidate)
     good = bad = count = 0.0
     for before, character, after in zip(" " + text, text, text[1:] + " ", strict=False):

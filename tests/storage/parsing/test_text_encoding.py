@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 
 import pytest
 
@@ -62,12 +63,42 @@ def test_what_the_bytes_prove_is_no_guess(data: bytes, encoding: str) -> None:
         (JAPANESE, "cp932"),
         (JAPANESE, "euc_jp"),
         (KOREAN, "euc_kr"),
+        (GERMAN, "cp850"),
+        (GERMAN, "mac_roman"),
+        ("Le café était très près de la forêt, où l’on voit des crêpes.", "mac_roman"),
+        ("Mañana por la mañana la niña comerá piñones.", "cp1252"),
+        ("Það er gott veður í dag, sagði þýski maðurinn og fór út í garðinn.", "cp1252"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy.", "cp1250"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy.", "iso8859_2"),
+        (POLISH, "iso8859_2"),
+        ("Az őszi eső után a hűvös szél fújt, és a tűz kialudt.", "iso8859_2"),
+        ("İstanbul şehri çok güzel, ığdır değil. Öğrenci şarkı söylüyor.", "cp1254"),
+        ("Ąžuolas ėjo į mišką, šalia upės, kur žydi gėlės.", "cp1257"),
+        ("Rīgā šodien līst, bet jūrā ir mierīgs un ļoti skaisti.", "cp1257"),
+        ("กรุงเทพเป็นเมืองหลวงของประเทศไทยและมีประชากรมากที่สุด", "cp874"),
+        ("HELLO WORLD THIS IS A TEST OF EBCDIC, WITH 34 NUMBERS.", "cp500"),
     ],
 )
 def test_other_encodings_are_guessed_and_said_to_be(text: str, encoding: str) -> None:
     decoded = decode_text(text.encode(encoding))
 
     assert (decoded.text, decoded.is_guess) == (text, True)
+
+
+def test_utf8_with_a_few_damaged_bytes_stays_utf8() -> None:
+    decoded = decode_text(f"{GERMAN} {FRENCH}".encode() + b" \xff end")
+
+    assert (decoded.encoding, decoded.is_guess) == ("utf-8", True)
+    assert decoded.text == f"{GERMAN} {FRENCH} \ufffd end"
+
+
+def test_guess_at_a_large_file_takes_no_longer_than_reading_it() -> None:
+    data = (RUSSIAN * 20_000).encode("cp1251")
+    started = time.process_time()
+
+    assert decode_text(data).encoding == "cp1251"
+
+    assert time.process_time() - started < 3
 
 
 def test_mostly_ascii_japanese_is_not_taken_for_western() -> None:
