@@ -116,6 +116,7 @@ class ChatPage(QWidget):
         self._stack.setCurrentIndex(1 if self.model.messages else 0)
 
     def _restyle(self) -> None:
+        self.temporary.setContentsMargins(0, self._theme.px(8), 0, self._theme.px(8))
         self.stage.setContentsMargins(
             self._theme.px(24), self._theme.px(4), self._theme.px(24), self._theme.px(2)
         )

@@ -203,7 +203,10 @@ class MessageWidget(QWidget):
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 around = self._bubble if self._message.role == "user" else self.browser.geometry()
                 grow = 3 if self._message.role == "user" else self._theme.px(8)
-                painter.drawRoundedRect(around.adjusted(-grow, -grow, grow, grow), 10, 10)
+                ring = around.adjusted(-grow, -grow, grow, grow)
+                # A row ends where the next one begins.
+                ring = ring.intersected(self.rect().adjusted(1, 1, -1, -1))
+                painter.drawRoundedRect(ring, 10, 10)
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self._is_hovered = True
@@ -280,7 +283,7 @@ class MessageWidget(QWidget):
     def _set_status(self) -> None:
         sentence = {
             "stopped": self.tr("Stopped."),
-            "cut": self.tr("Cut off: this is as long as a reply may get."),
+            "cut": self.tr("Cut off: it reached the longest length of a reply."),
             "interrupted": self.tr("Interrupted: the program ended before this reply did."),
             "failed": label(self._message.error, 1_000) or self.tr("This reply failed."),
         }.get(self._message.state, "")

@@ -41,8 +41,8 @@ class SelectionCover(QAbstractButton):
                 tint.setAlphaF(0.12)
                 painter.fillRect(self.rect(), tint)
             is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-            x = left + column + px(4) if is_mirrored else left - px(4) - px(_BOX)
-            box = QRectF(max(px(2), x) + 0.5, px(8) + 0.5, px(_BOX), px(_BOX))
+            x = left + column + px(14) if is_mirrored else left - px(14) - px(_BOX)
+            box = QRectF(max(px(2), x) + 0.5, px(9) + 0.5, px(_BOX), px(_BOX))
             painter.setPen(QPen(QColor(colours.accent if self.isChecked() else colours.muted), 1.5))
             painter.setBrush(QColor(colours.accent if self.isChecked() else colours.window))
             painter.drawRoundedRect(box, px(4), px(4))
