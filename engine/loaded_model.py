@@ -29,6 +29,7 @@ from inglenook.engine.request import Loaded, LoadOptions, LoadProgress
 from inglenook.engine.scheduler import Scheduler
 from inglenook.engine.sequence import StepPlan
 from inglenook.engine.tokenizer.tokenizer import Tokenizer
+from inglenook.engine.weights.blank_tensors import blank_notice
 from inglenook.engine.weights.loader import ModelFile, open_model
 
 
@@ -102,6 +103,7 @@ def load_model(
     torch.set_num_threads(options.num_threads or default_num_threads())
     progress(LoadProgress("Reading the model file", 0, 1))
     with open_model(path) as file:
+        notice = blank_notice(file)
         backend = choose_backend(
             options.backend,
             file.spec,
@@ -159,7 +161,7 @@ def load_model(
         kv_bytes=num_blocks * sum(group.block_bytes for group in groups),
         need_bytes=estimate_need(model.weight_bytes, kv_bytes(groups, context), spec.vocab_size),
         load_s=time.perf_counter() - started,
-        notices=plan.notices + tuple(filter(None, [getattr(backend, "notice", "")])),
+        notices=plan.notices + tuple(filter(None, [getattr(backend, "notice", ""), notice])),
         reasoning=tokenizer.reasoning,
     )
     step_tokens = options.max_step_tokens or backend.step_tokens(spec)
