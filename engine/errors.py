@@ -55,6 +55,10 @@ class ContextLengthError(InvalidRequestError):
     """Prompt and new tokens exceed the context; the message has the three numbers."""
 
 
+# How the sentence of a template that cannot be used ends.
+TEMPLATE_ADVICE = "Give it another chat template on the models page, or use another model."
+
+
 class TemplateError(EngineError):
     """The chat template is missing, broken, or went over its time or memory budget."""
 

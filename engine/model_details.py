@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from inglenook.engine.errors import EngineError, TemplateError
+from inglenook.engine.errors import TEMPLATE_ADVICE, EngineError, TemplateError
 from inglenook.engine.kv_cache import BLOCK_SIZE, KVDtype, kv_groups
 from inglenook.engine.tokenizer.tokenizer import Tokenizer
 from inglenook.engine.weights.loader import open_model
@@ -84,7 +84,7 @@ def check_template(path: Path, template: str) -> TemplateCheck:
             return TemplateCheck("", remark, prompt.text, len(prompt.token_ids))
     except TemplateError as error:
         # The sentence is made for who asks a question; here there is something better to do.
-        what = str(error).replace(" Ask with a raw prompt, or use another model.", "").rstrip(".")
+        what = str(error).removesuffix(TEMPLATE_ADVICE).strip().rstrip(".")
         what = what.replace("This model's chat template", "This chat template", 1)
         return TemplateCheck(f"{what}. Correct it, or take the model's own.")
     except EngineError as error:

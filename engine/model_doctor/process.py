@@ -56,7 +56,7 @@ def first_look(
     known = None if again else records.report(path)
     if known is not None:
         return known
-    command = [sys.executable, "-P", "-m", "inglenook.engine.model_doctor.worker"]
+    command = [sys.executable, "-I", "-m", "inglenook.engine.model_doctor.worker"]
     try:
         process = subprocess.Popen(
             [*command, str(path.absolute()), backend, str(records.folder)],

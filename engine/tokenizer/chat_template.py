@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from inglenook.engine.errors import TemplateError
+from inglenook.engine.errors import TEMPLATE_ADVICE, TemplateError
 from inglenook.engine.tokenizer.added_tokens import AddedToken, shield
 from inglenook.engine.tokenizer.chat_repairs import Messages, chat_repairs
 from inglenook.engine.tokenizer.template_process import TemplateProcess
@@ -81,7 +81,7 @@ class ChatTemplate:
         if size > MAX_TEMPLATE_BYTES:
             raise TemplateError(
                 f"This model's chat template has {size:,} bytes; at most {MAX_TEMPLATE_BYTES:,} are allowed. "
-                "Ask with a raw prompt, or use another model."
+                + TEMPLATE_ADVICE
             )
         messages = [{"role": m["role"], "content": well_formed(m["content"])} for m in messages]
         try:
@@ -257,5 +257,5 @@ def _unusable(rendered: Rendered) -> TemplateError:
     if rendered.refused:
         return _RefusedError(f"This model's chat template refuses the messages: {rendered.problem}")
     return TemplateError(
-        f"This model's chat template is not usable: {rendered.problem}. Ask with a raw prompt, or use another model."
+        f"This model's chat template is not usable: {rendered.problem.rstrip('.')}. {TEMPLATE_ADVICE}"
     )

@@ -21,7 +21,7 @@ from types import TracebackType
 
 import msgspec
 
-from inglenook.engine.errors import TemplateError
+from inglenook.engine.errors import TEMPLATE_ADVICE, TemplateError
 from inglenook.engine.tokenizer.template_worker import LENGTH, READY, Rendered, RenderRequest, read_frame
 
 RENDER_SECONDS = 2.0
@@ -127,7 +127,7 @@ class TemplateProcess:
             self._stop()
             raise TemplateError(
                 f"This model's chat template is not usable: it goes over its budget of {seconds:g} seconds and "
-                "512 MB. Ask with a raw prompt, or use another model."
+                f"512 MB. {TEMPLATE_ADVICE}"
             )
         return answer
 

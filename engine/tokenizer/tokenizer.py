@@ -232,7 +232,7 @@ class Tokenizer:
             names = f" named 'default' among {', '.join(sorted(templates))}" if templates else ""
             raise TemplateError(
                 f"This model has no chat template{names}, so it cannot take a chat. "
-                "Ask with a raw prompt, or use a model tuned for chat."
+                "Give it one on the models page, or use a model tuned for chat."
             )
         return ChatTemplate(
             source, vocabulary.variables, vocabulary.added.tokens, self._added_ids, self._templates
