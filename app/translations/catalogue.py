@@ -26,11 +26,13 @@ class Catalogue(QTranslator):
         self._texts = texts
 
     def isEmpty(self) -> bool:
+        """Whether there is no text; Qt then does not ask."""
         return not self._texts
 
     def translate(
         self, context: str, source: str, disambiguation: str | None = None, number: int = -1
     ) -> str | None:
+        """Return the translation of a text, None where there is none."""
         return self._texts.get(source)
 
 
