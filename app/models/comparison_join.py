@@ -11,6 +11,7 @@ from inglenook.app.application import Application
 from inglenook.app.bridge import CHAT, ModelState
 from inglenook.app.models.comparison import Comparison, Side
 from inglenook.app.models.comparison_page import ComparisonPage
+from inglenook.app.settings_page.late_page import LatePage
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
@@ -30,20 +31,30 @@ class ComparisonJoin(QObject):
         super().__init__(window)
         self._window, self._app = window, application
         self._chosen: tuple[str, ...] = ()
-        self.page = ComparisonPage(window.theme)
+        self._late = LatePage(self._make_page, self._show_models)
         self.comparison = Comparison(
             application.bridge, application.tasks, application.settings, self._restore, self
         )
-        window.add_page(PAGE, self.page, self.tr("Ask two models"), lambda: self.page.question)
-        self.page.asked.connect(self._ask)
-        self.page.stop_requested.connect(self._stop)
-        self.page.chosen.connect(self._show_plan)
-        self.page.keep_requested.connect(self._keep)
+        window.add_page(PAGE, self._late, self.tr("Ask two models"), lambda: self.page.question)
         self.comparison.changed.connect(self._show_side)
         self.comparison.ended.connect(self._show_running)
         window.pages.shown.connect(self._take_page)
         application.models.changed.connect(lambda _state: self._show_models())
         application.bridge.model_state_changed.connect(self._take_model)
+
+    @property
+    def page(self) -> ComparisonPage:
+        """The page, made when it is first wanted."""
+        return self._late.page
+
+    def _make_page(self) -> ComparisonPage:
+        page = ComparisonPage(self._window.theme)
+        page.asked.connect(self._ask)
+        page.stop_requested.connect(self._stop)
+        page.chosen.connect(self._show_plan)
+        page.keep_requested.connect(self._keep)
+        page.close_requested.connect(self._late.close_requested)
+        return page
 
     def _models(self) -> list[InstalledModel]:
         shelf = self._app.models.state
@@ -51,13 +62,15 @@ class ComparisonJoin(QObject):
 
     def _show_models(self) -> None:
         """Offer the chat models that are here: those chosen before, else the one in use and another."""
+        if not self._late.is_made:
+            return
         models = self._models()
         names = [model.name for model in models]
         current = self._app.bridge.model_state(CHAT).name
         wanted = [name for name in (*self._chosen, current, *names) if name in names]
         chosen = list(dict.fromkeys(wanted))[:2]
         chosen += [""] * (2 - len(chosen))
-        self.page.show_models([(model.name, model.record.title) for model in models], chosen)
+        self.page.show_models([(name, self._app.models.title(name)) for name in names], chosen)
 
     def _pair(self) -> tuple[InstalledModel, InstalledModel] | None:
         models = [self._app.models.state.get(name) for name in self.page.chosen_names]
@@ -145,13 +158,14 @@ class ComparisonJoin(QObject):
 
     def _take_page(self, name: str) -> None:
         if name == PAGE:
+            _ = self.page
             self._show_models()
         elif any(side.phase != "empty" for side in self.comparison.sides):
             self.comparison.close()
             self._show_running()
 
     def _take_model(self, state: ModelState) -> None:
-        if state.slot == CHAT and self._window.pages.name == PAGE:
+        if state.slot == CHAT and self._late.is_made and self._window.pages.name == PAGE:
             self._show_plan()
 
     def _restore(self, name: str) -> None:

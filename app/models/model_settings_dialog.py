@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from inglenook.app.settings_page.form_style import form_style
@@ -99,7 +99,7 @@ class ModelSettingsDialog(QDialog):
         foot.addStretch()
         foot.addWidget(self.cancel_button)
         foot.addWidget(self.save_button)
-        scroll = QScrollArea()
+        scroll = self._scroll = QScrollArea()
         scroll.setObjectName("page_scroll")
         scroll.setWidgetResizable(True)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -137,11 +137,18 @@ class ModelSettingsDialog(QDialog):
         shown = self.tr("A short chat becomes {0} tokens:\n{1}").format(check.num_tokens, check.sample)
         self.sample.setText(shown if check.sample and not check.problem else check.sample)
         self.sample.setVisible(bool(check.sample))
+        QTimer.singleShot(0, self, self._reveal_check)
         is_waiting, self._is_saving = self._is_saving, False
         if not check.problem:
             self._checked = template
             if is_waiting:
                 self._save()
+
+    def _reveal_check(self) -> None:
+        """Bring what came of trying a template into sight."""
+        said = (self.problem, self.remark, self.sample)
+        for label_ in reversed([one for one in said if not one.isHidden()]):
+            self._scroll.ensureWidgetVisible(label_)
 
     def _say(self, problem: str, remark: str = "") -> None:
         self.problem.setText(problem)

@@ -79,6 +79,14 @@ class ModelShelf(QObject):
         """The names of what is being downloaded or copied."""
         return set(self._fetches)
 
+    def title(self, name: str) -> str:
+        """Return what people call a model: as the catalogue does, but for a file of the user's own; else its name."""
+        model = self._state.get(name)
+        if model is None:
+            return name
+        known = next((entry.title for entry in self.catalogue if entry.name == name), "")
+        return known if known and not model.is_reference else model.record.title
+
     def refresh(self) -> None:
         """Look again what is there and how much memory is free."""
         self._tasks.work("models", lambda _task: self._look(), self._take, partial(self._fail, ""))

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMessageBox
 from inglenook.app.application import Application
 from inglenook.app.bridge import CHAT, ModelState
 from inglenook.app.errors import AppError
+from inglenook.app.settings_page.late_page import LatePage
 from inglenook.app.settings_page.persona_dialog import PersonaDialog
 from inglenook.app.settings_page.settings_page import SettingsPage
 from inglenook.app.settings_presets import values_in_words
@@ -21,14 +22,25 @@ from inglenook.storage.personas import Persona
 
 
 class SettingsJoin(QObject):
-    """Registers the settings page and does what is asked on it. `page` is the page."""
+    """Registers the settings page and does what is asked on it."""
 
     def __init__(self, window: MainWindow, application: Application) -> None:
         super().__init__(window)
         self._window, self._app = window, application
-        self.page = SettingsPage(window.theme)
-        window.add_page("settings", self.page, self.tr("Settings"), lambda: self.page.search)
-        page, settings = self.page, application.settings
+        self._late = LatePage(self._make_page, self._show_all)
+        window.add_page("settings", self._late, self.tr("Settings"), lambda: self.page.search)
+        application.settings.changed.connect(self._take_setting)
+        application.personas.changed.connect(self._show_personas)
+        application.opened.connect(lambda _sentence: self._show_all())
+        application.bridge.model_state_changed.connect(self._take_model)
+
+    @property
+    def page(self) -> SettingsPage:
+        """The page, made when it is first wanted."""
+        return self._late.page
+
+    def _make_page(self) -> SettingsPage:
+        page, settings = SettingsPage(self._window.theme), self._app.settings
         page.edited.connect(self._edit)
         page.reset_requested.connect(self._reset)
         page.reset_all_requested.connect(self._ask_reset_all)
@@ -38,11 +50,8 @@ class SettingsJoin(QObject):
         page.personas.edit_requested.connect(self.edit_persona)
         page.personas.delete_requested.connect(self._ask_delete)
         page.personas.default_requested.connect(lambda id_: settings.set("chat.persona", id_))
-        settings.changed.connect(self._take_setting)
-        application.personas.changed.connect(self._show_personas)
-        application.opened.connect(lambda _sentence: self._show_all())
-        application.bridge.model_state_changed.connect(self._take_model)
-        self._show_all()
+        page.close_requested.connect(self._late.close_requested)
+        return page
 
     def show_personas(self) -> None:
         """Bring the personas to the front."""
@@ -87,13 +96,14 @@ class SettingsJoin(QObject):
         box.open()
 
     def _take_setting(self, key: str, _value: object) -> None:
+        if not self._late.is_made:
+            return
         spec = self._app.settings.spec(key)
         if spec.label:
             self._show(key)
             state = self._app.bridge.model_state(CHAT)
             if spec.needs_load and state.phase not in ("unloaded", "failed"):
-                model = self._app.models.state.get(state.name)
-                self.page.show_reload(model.record.title if model is not None else state.name)
+                self.page.show_reload(self._app.models.title(state.name))
         if key == "chat.preset" or key in OWN_STYLE_KEYS:
             for other in OWN_STYLE_KEYS:
                 self._show(other)
@@ -104,6 +114,8 @@ class SettingsJoin(QObject):
         self._show_resettable()
 
     def _show_all(self) -> None:
+        if not self._late.is_made:
+            return
         settings = self._app.settings
         keys = [spec.key for spec in SETTINGS if spec.label]
         self.page.show_values(
@@ -136,11 +148,14 @@ class SettingsJoin(QObject):
         )
 
     def _show_personas(self) -> None:
+        if not self._late.is_made:
+            return
         shelf = self._app.personas
         self.page.personas.show_personas(shelf.personas, shelf.default_id)
 
     def _take_model(self, state: ModelState) -> None:
-        if state.slot == CHAT and state.phase in ("loading", "unloaded", "failed"):
+        is_new = state.slot == CHAT and state.phase in ("loading", "unloaded", "failed")
+        if self._late.is_made and is_new:
             self.page.show_reload("")
 
     def _reload(self) -> None:

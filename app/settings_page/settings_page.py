@@ -75,9 +75,6 @@ class SettingsPage(QWidget):
         self._rows: dict[str, SettingRow] = {}
         self._groups: dict[str, _Group] = {}
         self._waiting = [spec for spec in SETTINGS if spec.label]
-        self._making = QTimer(self, interval=0)
-        self._making.timeout.connect(self._make_next)
-        self._making.start()
         self._column = QWidget()
         self._column.setObjectName("page")
         self._layout = QVBoxLayout(self._column)
@@ -96,7 +93,7 @@ class SettingsPage(QWidget):
 
     @property
     def rows(self) -> Mapping[str, SettingRow]:
-        """All rows by key. They are made one at a time while nobody looks, and here at the latest."""
+        """All rows by key, made at the first use."""
         while self._waiting:
             self._make_next()
         return self._rows
@@ -180,10 +177,6 @@ class SettingsPage(QWidget):
 
     def _make_next(self) -> None:
         """Make one row that is not there yet."""
-        if not self._waiting:
-            self._making.stop()
-            self._filter()
-            return
         spec = self._waiting.pop(0)
         row = self._rows[spec.key] = SettingRow(spec, self._theme)
         if spec.key in self._values:

@@ -149,9 +149,11 @@ def test_new_chats_begin_with_the_persona_of_the_settings(desk: WindowDesk) -> N
     persona_id = add(desk, "Editor", "Cut.")
     desk.window.actions_by_name["settings"].trigger()
     row = desk.join.settings.page.personas.rows[0]
+    # A page that has just been made is laid out next.
+    desk.qtbot.waitUntil(lambda: row.default_button.isVisible() and row.default_button.width() < row.width())
     QTest.mouseClick(row.default_button, Qt.MouseButton.LeftButton)
 
-    assert row.pill.isVisible()
+    desk.qtbot.waitUntil(row.pill.isVisible)
     desk.window.show_chat()
     desk.ask("Why?", "So.")
     assert desk.client.requests[-1].what.messages[0] == {"role": "system", "content": "Cut."}

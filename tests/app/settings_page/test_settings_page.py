@@ -52,7 +52,7 @@ def type_in(page: SettingsPage, key: str, text: str) -> None:
 
 
 def test_the_key_opens_it_with_the_search_ready_and_escape_closes_it(desk: WindowDesk) -> None:
-    assert desk.window.page is desk.join.settings.page
+    assert desk.window.pages.name == "settings"
     assert desk.join.settings.page.search.hasFocus()
 
     QTest.keyClick(desk.join.settings.page.search, Qt.Key.Key_Escape)
@@ -102,16 +102,18 @@ def test_a_bad_value_is_said_in_a_sentence_and_the_one_before_stays(
 
 
 def test_arrow_keys_step_a_number_within_its_bounds(desk: WindowDesk, page: SettingsPage) -> None:
-    scale = field(page, "appearance.scale")
-    scale.setFocus()
+    minutes, scale = field(page, "model.idle_minutes"), field(page, "appearance.scale")
+    minutes.setFocus()
 
+    QTest.keyClick(minutes, Qt.Key.Key_Up)
+    assert desk.client.idle_after_s == 1_200
+    for _ in range(6):
+        QTest.keyClick(minutes, Qt.Key.Key_Down)
+
+    assert minutes.text() == "never"
+    assert desk.client.idle_after_s is None
     QTest.keyClick(scale, Qt.Key.Key_Up)
     assert desk.window.theme.scale == 1.1
-    for _ in range(8):
-        QTest.keyClick(scale, Qt.Key.Key_Down)
-
-    assert desk.window.theme.scale == 0.7
-    assert scale.text() == "0.7"
 
 
 def test_a_style_says_its_values_and_own_values_show_their_fields(
