@@ -6,10 +6,10 @@ The record's own figure counts with a window of `LISTED_CONTEXT` tokens and keys
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from inglenook.engine.memory import LISTED_CONTEXT
-from inglenook.engine.model_library import ModelRecord
+if TYPE_CHECKING:
+    from inglenook.engine.model_library import ModelRecord
 
 Fit = Literal["yes", "maybe", "no"]
 
@@ -19,6 +19,9 @@ _PARTS_OF_16_BITS = {"float32": 2.0, "int8": 17 / 32}
 
 def memory_need(record: ModelRecord, options: Mapping[str, Any]) -> int:
     """Return the bytes that a model needs with what is set for it (`context_length`, `kv_type`)."""
+    # Here, because the window's first paint waits for nothing of the engine.
+    from inglenook.engine.memory import LISTED_CONTEXT
+
     listed = record.kv_bytes_per_token * LISTED_CONTEXT
     context = options.get("context_length") or LISTED_CONTEXT
     part = _PARTS_OF_16_BITS.get(options.get("kv_type", ""), 1.0)
