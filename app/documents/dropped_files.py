@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,11 +40,26 @@ class Refusal:
     sentence: str
 
 
-def look_at(task: Task, paths: Sequence[Path]) -> FoundDocuments:
-    """Find the documents among `paths` and report a `NotedFile` or a `Refusal` for each; return the account."""
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found among dropped paths, and which files of it were read before and have not changed."""
+
+    found: FoundDocuments
+    unchanged: tuple[Path, ...]
+
+
+def look_at(task: Task, paths: Sequence[Path], known: Mapping[str, tuple[int, int]]) -> Look:
+    """Find the documents among `paths` and report a `NotedFile` or a `Refusal` for each that is not `known`.
+
+    Size and time of change by path tell which are known; only the others are read.
+    """
     found = find_documents(paths, cancelled=lambda: task.is_cancelled)
+    unchanged: list[Path] = []
     for path in found.files:
         try:
+            if _is_known(path, known):
+                unchanged.append(path)
+                continue
             task.report(note_file(path, task))
         except ParsingCancelledError:
             break
@@ -54,7 +69,14 @@ def look_at(task: Task, paths: Sequence[Path]) -> FoundDocuments:
             reason = error.strerror or type(error).__name__
             sentence = f"This file could not be read ({reason}). Check the drive it is on and try again."
             task.report(Refusal(str(path), path.name, sentence))
-    return found
+    return Look(found, tuple(unchanged))
+
+
+def _is_known(path: Path, known: Mapping[str, tuple[int, int]]) -> bool:
+    if str(path) not in known:
+        return False
+    status = path.stat()
+    return known[str(path)] == (status.st_size, status.st_mtime_ns)
 
 
 def note_file(path: Path, task: Task) -> NotedFile:

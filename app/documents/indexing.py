@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from inglenook.app.documents.dropped_files import NotedFile, Refusal, look_at
+from inglenook.app.documents.dropped_files import Look, NotedFile, Refusal, look_at
 from inglenook.app.documents.embedder import Embedder
 from inglenook.app.documents.embedder_swap import EmbedderSwap
 from inglenook.app.documents.embedding_queue import EmbeddingQueue
@@ -23,7 +23,6 @@ from inglenook.storage.document_collections import Collection, DocumentCollectio
 from inglenook.storage.documents import Documents
 from inglenook.storage.forget import forget_documents
 from inglenook.storage.parsing.document import READABLE_FORMATS
-from inglenook.storage.parsing.found_documents import FoundDocuments
 from inglenook.storage.records import Document
 from inglenook.storage.vectors import Vectors
 
@@ -112,9 +111,14 @@ class Indexing(QObject):
     def add(self, paths: Iterable[Path]) -> None:
         """Add files and the documents inside folders; returns at once."""
         chosen = list(paths)
+        known = {
+            document.path: (document.size_bytes, document.modified_at_ns)
+            for document in self.documents
+            if document.status == "ready" and not document.is_missing
+        }
         task = self._tasks.work(
             "files",
-            lambda task: look_at(task, chosen),
+            lambda task: look_at(task, chosen, known),
             self._added,
             None,
             self._take_file,
@@ -231,8 +235,14 @@ class Indexing(QObject):
             lambda error: self.refused.emit(Refusal(found.path, found.name, str(error))),
         )
 
-    def _added(self, found: FoundDocuments) -> None:
+    def _added(self, look: Look) -> None:
+        found = look.found
         summary = found.summary()
+        if len(look.unchanged) == 1:
+            self.notice.emit(self.tr("{0} is in the list already.").format(look.unchanged[0].name))
+        elif look.unchanged:
+            words = self.tr("{0} files are in the list already and have not changed.")
+            self.notice.emit(words.format(f"{len(look.unchanged):,}"))
         if summary:
             self.notice.emit(summary)
         elif not found.files:

@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from small_pdf import pdf_file
 
 from inglenook.app.bridge import EngineBridge
+from inglenook.app.documents import dropped_files
 from inglenook.app.documents.dropped_files import Refusal
 from inglenook.app.documents.embedder import Embedder
 from inglenook.app.documents.indexing import Indexing
@@ -193,6 +194,29 @@ def test_an_empty_file_and_a_huge_one_are_refused_without_being_read(
     assert "1,024.0 MiB; the limit is 200.0 MiB" in shelf.refusals[1].sentence
     assert [refusal.name for refusal in shelf.refusals] == ["empty.txt", "huge.pdf"]
     assert not shelf.indexing.documents
+
+
+def test_files_that_have_not_changed_are_not_read_again(
+    qtbot: QtBot, shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    for number in range(12):
+        (folder / f"{number}.txt").write_text(f"This is paper {number}.")
+    add(qtbot, shelf, folder, count=12)
+    (folder / "3.txt").write_text("This is paper three, written anew.")
+    opened: list[str] = []
+    noted = dropped_files.note_file
+    monkeypatch.setattr(
+        dropped_files, "note_file", lambda path, task: (opened.append(path.name), noted(path, task))[1]
+    )
+
+    shelf.indexing.add([folder])
+    qtbot.waitUntil(lambda: "11 files are in the list already and have not changed." in shelf.notices)
+
+    assert opened == ["3.txt"]
+    qtbot.waitUntil(lambda: shelf.statuses == ["ready"] * 12, timeout=20_000)
+    assert len(shelf.indexing.documents) == 12
 
 
 def test_the_same_file_twice_at_once_is_one_document(qtbot: QtBot, shelf: Shelf, tmp_path: Path) -> None:
