@@ -8,7 +8,7 @@ start. GUI thread only.
 from __future__ import annotations
 
 import json
-from importlib.resources import files
+from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QObject, Qt, QTranslator
 from PySide6.QtWidgets import QApplication
@@ -40,7 +40,7 @@ def catalogue_texts(language: str) -> dict[str, str]:
     """Return the texts of a language; {} for English and for one that there is not."""
     if language not in LANGUAGES or language == "en":
         return {}
-    texts = json.loads(files(__package__).joinpath(f"{language}.json").read_text(encoding="utf-8"))
+    texts = json.loads(Path(__file__).with_name(f"{language}.json").read_text(encoding="utf-8"))
     return {str(source): str(text) for source, text in texts.items()}
 
 
