@@ -17,7 +17,7 @@ from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype
 from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.native_backend import NAME as NATIVE
-from inglenook.engine.native_backend import NativeBackend, refusal
+from inglenook.engine.native_backend import NativeBackend, has_floats, refusal
 from inglenook.engine.placement import CardOptions
 from inglenook.engine.torch_backend import TORCH_BACKENDS, TorchBackend
 from inglenook.kernels.native import NativeUnavailableError
@@ -100,6 +100,7 @@ def choose_backend(
                     num_threads=num_threads,
                     kv_dtype=kv_dtype or "float16",
                     folder=packed_folder,
+                    has_floats=has_floats(source),
                 )
         except NativeUnavailableError as error:
             why = str(error)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 NAME = "native-cpu"
 # parameters of the layers times tokens that one thread gets through in a step of 50 ms, by instruction set
 _STEP_WORK = {"amx": 4.5e9, "avx512vnni": 2.8e9, "avxvnni": 1.7e9, "avx2": 1e9, "scalar": 5e7}
+# the same where the layers are floats
+_FLOAT_STEP_WORK = {"amx": 2e9, "avx512vnni": 1.7e9, "avxvnni": 6e8, "avx2": 6e8, "scalar": 2e7}
 
 
 def packed_folder() -> Path:
@@ -67,6 +69,12 @@ def refusal(spec: ModelSpec, source: WeightSource) -> str | None:
     return None
 
 
+def has_floats(source: WeightSource) -> bool:
+    """Whether the layers' matrices are floats, for which the kernels are slower with many rows."""
+    name = source.tensor("layers.0.gate").format.name
+    return name in ("F16", "BF16") or name.startswith("QFLOAT8")
+
+
 def _unknown_features(spec: ModelSpec) -> dict[str, bool]:
     """What the kernels do not do, in words for a refusal."""
     return {
@@ -81,6 +89,7 @@ class NativeBackend:
     hands_on: models return the hidden states of their last layer, float32 [R, hidden_size], and need no head: another
     device has the layers that follow.
     is_kept: packed weights are kept in `folder`; else every load packs.
+    has_floats: the model that will be loaded has fp16, bf16 or float8 matrices, so that its steps must be smaller.
 
     Raises:
         NativeUnavailableError: no kernels were built, or none that this processor runs.
@@ -99,9 +108,11 @@ class NativeBackend:
         folder: Path | None = None,
         hands_on: bool = False,
         is_kept: bool = True,
+        has_floats: bool = False,
     ) -> None:
         self._library = load_native(isa)
         self._hands_on = hands_on
+        self._step_work = (_FLOAT_STEP_WORK if has_floats else _STEP_WORK)[self._library.isa]
         self._num_threads = num_threads
         self._kv_dtype: KVDtype = kv_dtype
         self._folder = (folder or packed_folder()) if is_kept else None
@@ -128,7 +139,7 @@ class NativeBackend:
     def step_tokens(self, spec: ModelSpec) -> int:
         """A multiple of 8 from 16 to 512 that falls with the size of the layers and rises with the threads."""
         layers = spec.num_parameters - spec.vocab_size * spec.hidden_size * (1 if spec.tied_head else 2)
-        tokens = int(_STEP_WORK[self.isa] * self.num_threads / layers) // 8 * 8
+        tokens = int(self._step_work * self.num_threads / layers) // 8 * 8
         return min(max(tokens, 16), 512)
 
     def load(self, spec: ModelSpec, source: WeightSource, progress: Progress) -> NativeModel:

@@ -44,7 +44,9 @@ def random_tensor(name: str, rows: int, columns: int, seed: int) -> WeightTensor
     if name.startswith("QFLOAT8"):
         blocks[(blocks & 0x7F) == 0x7F] = 0x80
     for place in scale_places(name):
-        scales = generator.normal(0, 0.01, blocks.shape[:2]).astype("<f2")
+        # float8 codes reach 448
+        size = 0.001 if name.startswith("QFLOAT8") else 0.01
+        scales = generator.normal(0, size, blocks.shape[:2]).astype("<f2")
         blocks[:, :, place : place + 2] = scales[..., None].view(np.uint8)
     return WeightTensor(form, (rows, columns), blocks.reshape(rows, -1))
 

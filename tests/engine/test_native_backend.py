@@ -14,7 +14,13 @@ from native_fixtures import PACKED_FORMATS, RandomSource, make_batch, tiny_spec,
 from inglenook.engine.errors import InternalEngineError, UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype, allocate_kv
 from inglenook.engine.models.spec import ExpertsSpec, ModelSpec, RopeSpec
-from inglenook.engine.native_backend import NativeBackend, NativeModel, StepCancelledError, refusal
+from inglenook.engine.native_backend import (
+    NativeBackend,
+    NativeModel,
+    StepCancelledError,
+    has_floats,
+    refusal,
+)
 from inglenook.engine.torch_backend import TORCH_BACKENDS
 from inglenook.engine.weights.loader import open_model
 from inglenook.kernels.weight_tensor import FORMATS, WeightTensor
@@ -394,6 +400,28 @@ def test_a_step_stays_small_for_a_large_model(folder: Path) -> None:
 
     assert small == 512
     assert large == 16
+
+
+@pytest.mark.parametrize("form", ["BF16", "F16", "QFLOAT8_G32"])
+def test_a_step_is_smaller_for_floats_and_their_logits_are_the_references(folder: Path, form: str) -> None:
+    spec = tiny_spec()
+    source = RandomSource(spec, (form,))
+    assert has_floats(source)
+    assert not has_floats(RandomSource(spec, ("Q8_0",)))
+    large = tiny_spec(num_layers=8, hidden_size=2048, intermediate_size=4096)
+    steps = [
+        NativeBackend(folder=folder, isa=i, num_threads=2, has_floats=f) for i in ISAS for f in (True, False)
+    ]
+    tokens = [b.step_tokens(large) for b in steps]
+    assert all(a <= b for a, b in zip(tokens[::2], tokens[1::2], strict=True))
+    assert sum(tokens[::2]) < sum(tokens[1::2])
+
+    got = load(folder, spec, source, kv_dtype="float32").forward(make_batch([(IDS[:20], 0, [0, 1])]))
+
+    reference = TORCH_BACKENDS["reference"]().load(spec, source, lambda done, total: None)
+    reference.allocate_kv((4,))
+    want = reference.forward(make_batch([(IDS[:20], 0, [0, 1])]))
+    assert float((got - want).norm() / want.norm()) < 1e-3
 
 
 def test_closing_twice_is_fine(folder: Path) -> None:
