@@ -68,9 +68,11 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         m, s, p = self.max_tokens, self.seed, self.logprobs
-        check("max_tokens", m, m is None or is_whole(m, 0, 2**31 - 1), "a whole number >= 0")
+        check("max_tokens", m, m is None or is_whole(m, 0, 2**31 - 1), "a whole number from 0 to 2^31 - 1")
         check("temperature", self.temperature, is_real(self.temperature, 0, 100), "a number from 0 to 100")
-        check("top_k", self.top_k, is_whole(self.top_k, 0, 2**31 - 1), "a whole number >= 0 (0 is off)")
+        check(
+            "top_k", self.top_k, is_whole(self.top_k, 0, 2**31 - 1), "a whole number from 0 (off) to 2^31 - 1"
+        )
         top_p_ok = is_real(self.top_p, 0, 1) and self.top_p > 0
         check("top_p", self.top_p, top_p_ok, "a number above 0 and at most 1")
         min_p_ok = is_real(self.min_p, 0, 1) and self.min_p < 1
@@ -82,7 +84,7 @@ class SamplingParams:
                   f"non-empty strings of at most {MAX_STOP_LENGTH} characters")  # fmt: skip
         check_list("stop_token_ids", self.stop_token_ids, MAX_STOP_TOKENS)
         for token in self.stop_token_ids:
-            check("stop_token_ids", token, is_whole(token, 0, 2**31 - 1), "token ids >= 0")
+            check("stop_token_ids", token, is_whole(token, 0, 2**31 - 1), "token ids from 0 to 2^31 - 1")
         check("ignore_eos", self.ignore_eos, isinstance(self.ignore_eos, bool), "True or False")
         r = self.repetition_penalty
         check("repetition_penalty", r, is_real(r, 0, 10) and r > 0, "a number above 0 and at most 10")
@@ -93,7 +95,7 @@ class SamplingParams:
         check("logit_bias", biases, isinstance(biases, dict), "token ids with what is added to their logits")
         check("logit_bias", len(biases), len(biases) <= MAX_BIASES, f"at most {MAX_BIASES} tokens")
         for token, bias in biases.items():
-            check("logit_bias", token, is_whole(token, 0, 2**31 - 1), "token ids >= 0")
+            check("logit_bias", token, is_whole(token, 0, 2**31 - 1), "token ids from 0 to 2^31 - 1")
             check("logit_bias", bias, is_real(bias, -100, 100), "numbers from -100 to 100")
         check("logprobs", p, p is None or is_whole(p, 0, MAX_LOGPROBS), f"from 0 to {MAX_LOGPROBS}")
         check("n", self.n, is_whole(self.n, 1, MAX_CHOICES), f"a whole number from 1 to {MAX_CHOICES}")

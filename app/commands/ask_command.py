@@ -12,6 +12,7 @@ from inglenook.app.commands.scope_options import add_scope_options, has_scope
 from inglenook.app.commands.terminal import StatusLine, harmless, harmless_json, one_line
 from inglenook.app.errors import AppError, UsageError
 from inglenook.app.paths import given_path, user_folders
+from inglenook.app.settings_presets import DEFAULT_PRESET, preset_values
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import EngineError, error_from_kind
 from inglenook.engine.handle import Handle, Reply
@@ -33,7 +34,7 @@ from inglenook.storage.parsing.document import READABLE_FORMATS
 
 MAX_QUESTION_BYTES = 16_000_000
 
-_DEFAULTS = SamplingParams()
+_DEFAULTS = preset_values(DEFAULT_PRESET, {})  # as in the window
 
 
 def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -86,15 +87,15 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--top-p",
         type=float,
         metavar="P",
-        default=1.0,
-        help="choose among the likeliest that add up to P (default: 1, all)",
+        default=_DEFAULTS.top_p,
+        help="choose among the likeliest that add up to P; 1 is all (default: %(default)s)",
     )
     parser.add_argument(
         "--min-p",
         type=float,
         metavar="P",
-        default=0.0,
-        help="leave out what is less than P times as likely as the likeliest (default: 0, nothing)",
+        default=_DEFAULTS.min_p,
+        help="leave out what is less than P times as likely as the likeliest; 0 is nothing (default: %(default)s)",
     )
     parser.add_argument(
         "--seed", type=int, metavar="N", help="the same seed gives the same answer (default: a new one)"
@@ -233,6 +234,8 @@ def _request(options: argparse.Namespace) -> Request:
     adapter = "" if options.adapter is None else str(options.adapter.absolute())
     if not _is_unicode(adapter):
         raise UsageError(f"The path of the adapter {adapter} is not UTF-8 text. Rename it.")
+    if options.adapter is not None and not options.adapter.exists():
+        raise UsageError(f"There is no adapter {options.adapter}.")  # said before a model is loaded in vain
     return Request(messages=tuple(messages), sampling=sampling, adapter=adapter)
 
 

@@ -153,7 +153,11 @@ def _print_entry(name: str, text: str) -> None:
 
 
 def _sizes(size_bytes: int, memory_bytes: int, free: int) -> str:
-    fit = "fits" if memory_bytes <= free else f"does not fit in the {format_bytes(free)} that are free"
+    fit = (
+        "fits in what is free now"
+        if memory_bytes <= free
+        else f"does not fit in the {format_bytes(free)} that are free"
+    )
     return f"{format_bytes(size_bytes)} on disk, needs {format_bytes(memory_bytes)} of memory: {fit}"
 
 
