@@ -66,14 +66,12 @@ class AnswerPane(QFrame):
         self.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.scroll.setWidget(self._holder)
-        self._foot = QHBoxLayout()
-        self._foot.addWidget(self.status, 1)
-        self._foot.addWidget(self.keep_button, 0, Qt.AlignmentFlag.AlignBottom)
         self._layout = QVBoxLayout(self)
         self._layout.addWidget(self.choices)
         self._layout.addWidget(self.problem)
         self._layout.addWidget(self.scroll, 1)
-        self._layout.addLayout(self._foot)
+        self._layout.addWidget(self.status)
+        self._layout.addWidget(self.keep_button, 0, Qt.AlignmentFlag.AlignRight)
         keep = self.keep_button.sizePolicy()
         keep.setRetainSizeWhenHidden(True)
         self.keep_button.setSizePolicy(keep)
@@ -100,6 +98,7 @@ class AnswerPane(QFrame):
         px, c = self._theme.px, self._theme.colours
         self._layout.setContentsMargins(px(14), px(12), px(10), px(12))
         self._layout.setSpacing(px(8))
+        self.scroll.setMinimumHeight(px(150))
         self.setStyleSheet(
             f"#answer_scroll, #answer_scroll > QWidget > QWidget {{ background: {c.panel}; border: none; }}"
         )
@@ -176,14 +175,23 @@ class ComparisonPage(QWidget):
         self._line.addWidget(self.question, 1)
         self._line.addWidget(self.ask_button, 0, Qt.AlignmentFlag.AlignBottom)
         self._grid = QGridLayout()
-        for number, pane in enumerate(self.panes):
-            self._grid.addWidget(pane, 0, number)
-            self._grid.setColumnStretch(number, 1)
-        self._layout = QVBoxLayout(self)
+        column = QWidget()
+        column.setObjectName("page")
+        self._layout = QVBoxLayout(column)
         self._layout.addWidget(self._title)
         self._layout.addLayout(self._line)
         self._layout.addWidget(self.plan)
         self._layout.addLayout(self._grid, 1)
+        scroll = QScrollArea()
+        scroll.setObjectName("page_scroll")
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidgetResizable(True)
+        scroll.setWidget(column)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(scroll)
         theme.changed.connect(self._restyle)
         self._restyle()
         self._show_button()
@@ -228,6 +236,19 @@ class ComparisonPage(QWidget):
                 return True
         return super().eventFilter(watched, event)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_panes()
+
+    def _place_panes(self) -> None:
+        """Set the answers beside each other, or where there is no room for that, below each other."""
+        is_narrow = self.width() < self._theme.px(600)
+        for number, pane in enumerate(self.panes):
+            self._grid.removeWidget(pane)
+            self._grid.addWidget(pane, number if is_narrow else 0, 0 if is_narrow else number)
+        self._grid.setColumnStretch(0, 1)
+        self._grid.setColumnStretch(1, 0 if is_narrow else 1)
+
     def _on_button(self) -> None:
         if self._is_running:
             self.stop_requested.emit()
@@ -251,3 +272,4 @@ class ComparisonPage(QWidget):
         self.question.setFixedHeight(self.question.fontMetrics().lineSpacing() * _QUESTION_LINES + 2 * px(9))
         for pane in self.panes:
             pane.restyle()
+        self._place_panes()

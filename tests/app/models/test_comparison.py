@@ -207,3 +207,18 @@ def test_with_one_model_the_page_says_what_is_missing(qtbot: QtBot, theme: Theme
     assert page.plan.text().startswith("This needs two models on this computer.")
     assert not desk.window.models.compare_button.isVisibleTo(desk.window.models)
     desk.close()
+
+
+def test_large_text_sets_the_answers_below_each_other_and_nothing_is_cut(
+    desk: WindowDesk, page: ComparisonPage
+) -> None:
+    left, right = page.panes
+    assert left.y() == right.y()
+
+    desk.window.theme.set_scale(2.0)
+    desk.window.resize(1_280, 720)
+    desk.qtbot.waitUntil(lambda: right.y() > left.y())
+
+    for pane in page.panes:
+        assert pane.height() >= pane.minimumSizeHint().height()
+        assert pane.width() <= page.width()
