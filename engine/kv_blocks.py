@@ -66,6 +66,17 @@ class KVBlocks:
             for table, pool in zip(tables.groups, self.pools, strict=True)
         )
 
+    def wanted(self, tables: BlockTables, num_tokens: int, step_tokens: int) -> int:
+        """Return how many more blocks a sequence takes up to `num_tokens` tokens, in the group that takes most.
+
+        step_tokens: the most that are computed at once; a window gives blocks back after each step.
+        """
+        counts = []
+        for table, window in zip(tables.groups, self.windows, strict=True):
+            count = num_blocks_for(num_tokens) - len(table)
+            counts.append(min(count, num_blocks_for(window + step_tokens) + 1) if window else count)
+        return max(0, *counts)
+
     def reserve(self, tables: BlockTables, num_tokens: int) -> bool:
         """Extend every group's table to hold `num_tokens` tokens; False, and nothing changed, when blocks lack."""
         missing = [num_blocks_for(num_tokens) - len(table) for table in tables.groups]

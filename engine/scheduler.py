@@ -7,6 +7,8 @@ The policy, all of it in `plan`:
   long one, no long one waits for ever, and not all of them are half computed at once. Both kinds mix in a step.
 - A smaller priority number goes first. While a prompt of one priority is being computed, decoding of a larger number
   pauses, so that a person's first token does not wait for background work.
+- A prompt is begun when the blocks for all of it are free, and one more for each sequence that runs; at most sixteen
+  others go before the oldest that finds none.
 - Blocks are taken only for tokens that are computed now. When they lack, the running sequence with the largest
   priority number, the newest of these, gives its blocks back and waits to be computed again (preemption by recompute;
   the prefix index usually still finds its blocks).
@@ -21,6 +23,7 @@ from inglenook.engine.sequence import Chunk, Sequence, StepPlan
 from inglenook.engine.waiting_queue import WaitingQueue
 
 _ABREAST = 4  # so many of the shortest prompts and of the oldest share a step
+_MOST_OVERTAKES = 16
 
 
 class Scheduler:
@@ -36,6 +39,10 @@ class Scheduler:
         self._waiting = WaitingQueue()
         self._running: list[Sequence] = []
         self._arrivals = 0
+        self._overtaken: Sequence | None = (
+            None  # the oldest that waits for blocks, and how many went before it since
+        )
+        self._num_overtakes = 0
 
     def fresh(self) -> Scheduler:
         """Return an empty scheduler over empty pools of the same sizes and limits."""
@@ -180,25 +187,67 @@ class Scheduler:
         return count
 
     def _admit(self, sequence: Sequence) -> bool:
-        """Move a waiting sequence to the running ones, with what the prefix index knows of it."""
-        if len(self._running) >= self._max_running or not (self.kv.num_free or self._preempt_below(sequence)):
+        """Move a waiting sequence to the running ones, with what the prefix index knows of it.
+
+        Only when the blocks for all of its prompt are there, so that half-computed prompts never wait for each other.
+        """
+        if len(self._running) >= self._max_running or not self._may_overtake(sequence):
+            return False
+        spare = self._spare_blocks()
+        if sequence.refused_at is not None and spare <= sequence.refused_at and not self._victims(sequence):
             return False
         sequence.tables = self.kv.new_tables()
         sequence.num_computed = self.kv.match(sequence.tables, sequence.token_ids, sequence.salt)
+        while self._running and self._spare_blocks() < self._blocks_wanted(sequence):
+            if not self._preempt_below(sequence):
+                self._refuse(sequence, spare)
+                return False
         if sequence.cached_tokens is None:
             sequence.cached_tokens = min(sequence.num_computed, sequence.num_prompt_tokens - 1)
             self.num_prompt_tokens_queried += sequence.num_prompt_tokens
             self.num_prompt_tokens_cached += sequence.cached_tokens
+        sequence.refused_at = None
+        if sequence is self._overtaken:
+            self._overtaken = None
+        elif self._overtaken is not None and sequence.priority >= self._overtaken.priority:
+            self._num_overtakes += 1
         self._waiting.remove(sequence)
         self._running.append(sequence)
         return True
 
+    def _may_overtake(self, sequence: Sequence) -> bool:
+        """Whether it may go before the oldest that found no room: only so many of its priority do."""
+        first = self._overtaken
+        if first is None or first is sequence or first not in self._waiting:
+            return True
+        return sequence.priority < first.priority or self._num_overtakes < _MOST_OVERTAKES
+
+    def _refuse(self, sequence: Sequence, spare: int) -> None:
+        """Let a sequence wait on for blocks, until there are more than now."""
+        self._give_back(sequence)
+        sequence.refused_at = spare
+        first = self._overtaken
+        if first is None or first not in self._waiting or _order(sequence) < _order(first):
+            self._overtaken, self._num_overtakes = sequence, 0
+
+    def _spare_blocks(self) -> int:
+        """Free blocks beyond what running prompts still need, and one for each sequence that runs."""
+        wanted = sum(self._blocks_wanted(s) for s in self._running if s.num_pending > 1)
+        return self.kv.num_free - wanted - len(self._running)
+
+    def _blocks_wanted(self, sequence: Sequence) -> int:
+        """Blocks that the rest of a sequence's tokens need in the group that needs most."""
+        return self.kv.wanted(sequence.tables, len(sequence.token_ids), self.max_step_tokens)
+
+    def _victims(self, sequence: Sequence) -> bool:
+        """Whether anybody of a larger priority number runs."""
+        return bool(self._running) and self._victim().priority > sequence.priority
+
     def _preempt_below(self, sequence: Sequence) -> bool:
         """Free the blocks of a running sequence with a larger priority number, if there is one."""
-        victim = self._victim() if self._running else None
-        if victim is None or victim.priority <= sequence.priority:
+        if not self._victims(sequence):
             return False
-        self._preempt(victim)
+        self._preempt(self._victim())
         return True
 
     def _victim(self) -> Sequence:

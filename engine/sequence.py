@@ -19,7 +19,8 @@ class Sequence:
     the sequence is first scheduled. `priority` 0 is a person's turn; larger numbers wait for smaller ones. `drafts`
     are guesses at the next tokens, computed along with the next step and then dropped or confirmed. `salt` separates
     cached prefixes that must not be shared; `owner` names whose text this is, so that it can be forgotten. `arrival` numbers sequences in the order they came;
-    `adapter` is the LoRA adapter that they are computed with.
+    `adapter` is the LoRA adapter that they are computed with; `refused_at` is the scheduler's note of how many blocks
+    were to spare when there was no room for this one.
     """
 
     id: int
@@ -36,6 +37,7 @@ class Sequence:
     preemptions: int = 0
     arrival: int = 0
     adapter: LoraAdapter | None = None
+    refused_at: int | None = None
 
     @property
     def num_pending(self) -> int:

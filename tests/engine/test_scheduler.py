@@ -1,5 +1,8 @@
 """Which sequences get how much of a step."""
 
+import random
+
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -71,11 +74,13 @@ def test_no_block_is_held_for_tokens_not_computed_yet():
 
 
 def test_the_newest_sequence_gives_its_blocks_up_when_an_older_one_must_decode():
-    scheduler = make(num_blocks=2)
+    scheduler = make(num_blocks=6)
     old, new = sequence(1, 16), sequence(2, 8)
     scheduler.add(old)
     scheduler.add(new)
     step(scheduler)
+    [pool] = scheduler.kv.pools
+    pool.allocate(pool.num_free)
 
     assert step(scheduler) == [(1, 16, 1)]
 
@@ -385,3 +390,48 @@ def test_many_short_prompts_fill_a_step():
         scheduler.add(sequence(n, 5))
 
     assert scheduler.plan().num_tokens == 128
+
+
+def serve(scheduler, lengths, replies, arrivals=None, most_steps=20_000):
+    """Run requests to their ends; returns the steps, the tokens computed, and in which order they ended."""
+    open_, order, computed, steps = {}, [], 0, 0
+    arrivals = arrivals or [0] * len(lengths)
+    while (open_ or steps <= max(arrivals)) and steps < most_steps:
+        for number in [n for n, when in enumerate(arrivals) if when == steps]:
+            open_[number] = sequence(number, lengths[number])
+            scheduler.add(open_[number])
+        plan = scheduler.plan()
+        scheduler.kv.take_copies()
+        computed += plan.num_tokens
+        steps += 1
+        finish(plan, scheduler)
+        for number, one in list(open_.items()):
+            if len(one.token_ids) >= lengths[number] + replies[number]:
+                scheduler.remove(one)
+                del open_[number]
+                order.append(number)
+    return steps, computed, order
+
+
+@pytest.mark.parametrize("budget", [16, 64, 512])
+@pytest.mark.parametrize("num_blocks", [32, 64, 256])
+def test_far_more_than_fits_is_all_served_and_little_is_computed_twice(num_blocks, budget):
+    """Half-computed prompts that held all blocks once made each other start again for ever."""
+    rng = random.Random(1)
+    lengths = [rng.choice([33, 100, 300, 400]) for _ in range(40)]
+    replies = [rng.choice([7, 30, 90]) for _ in range(40)]
+
+    _, computed, order = serve(make(num_blocks, budget), lengths, replies)
+
+    assert sorted(order) == list(range(40))
+    assert computed < 1.1 * (sum(lengths) + sum(replies))
+
+
+def test_a_long_prompt_is_not_passed_over_for_ever():
+    """Short ones keep coming, and there is never room for the long one beside them."""
+    lengths, replies = [200, 480] + [40] * 300, [20, 5] + [30] * 300
+    arrivals = [0, 1, *range(2, 302)]
+
+    _, _, order = serve(make(32, 64), lengths, replies, arrivals)
+
+    assert order.index(1) < 60
