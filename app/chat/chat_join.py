@@ -28,6 +28,7 @@ from inglenook.storage.database import Database
 from inglenook.storage.temporary import is_temporary
 
 _MOST_LISTED = 2_000
+_OF_ENDED = ("text", "state", "error", "citations", "others", "unfound", "figures")
 
 
 class ChatJoin(QObject):
@@ -299,15 +300,7 @@ class ChatJoin(QObject):
         self._conversation_of.pop(reply.id, None)
         self._checks.pop(reply.id, None)
         shown = self._shown_messages.message(reply, answer.sources)
-        self._update(
-            reply.id,
-            text=shown.text,
-            state=shown.state,
-            error=shown.error,
-            citations=shown.citations,
-            figures=shown.figures,
-            unfound=shown.unfound,
-        )
+        self._update(reply.id, **{name: getattr(shown, name) for name in _OF_ENDED})
         if reply.conversation_id == self._conversation_id:
             if answer.notices:
                 self._tell(" ".join(answer.notices))

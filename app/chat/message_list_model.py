@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from inglenook.app.text.reasoning import PartedReply, Piece, part_reply
+from inglenook.app.text.reasoning import PartedReply, Piece, may_have_tags, part_reply
 
 Role = Literal["user", "assistant"]
 State = Literal["streaming", "complete", "stopped", "cut", "interrupted", "failed"]
@@ -40,7 +40,8 @@ class Message:
 
     `branch` of `num_branches` is its place among the versions of it, from 0. `reasoning_s` is how long it was thought
     over, None not (yet); `reasoning_end` ends a thought that its prompt began. `figures` is the line of how fast it was,
-    `unfound` the sentences of an answer from documents that no passage says.
+    `unfound` the sentences of an answer from documents that no passage says, `others` the passages that no sentence
+    rests on.
     """
 
     id: int | str
@@ -55,6 +56,7 @@ class Message:
     reasoning_end: str = ""
     figures: str = ""
     unfound: tuple[str, ...] = ()
+    others: tuple[Citation, ...] = ()
 
     @property
     def can_go_on(self) -> bool:
@@ -203,5 +205,9 @@ _ROLES_OF_FIELDS = {
 def accessible_name(message: Message, you: str, assistant: str) -> str:
     """Say who wrote a message and how it begins, for a screen reader."""
     who = you if message.role == "user" else assistant
-    begin = " ".join(message.answer[:600].split())
+    begin = message.text[:600]
+    if message.reasoning_end or may_have_tags(begin):
+        # Only then, since a long text is not gone through in no time.
+        begin = message.answer[:600]
+    begin = " ".join(begin.split())
     return f"{who}, {begin}" if begin else who

@@ -107,7 +107,7 @@ class MessageWidget(QWidget):
         if (message.id, part) != (self._message.id, self._part):
             self._end_flash()
             self.browser.writer.clear()
-        self.chips.set_citations(message.citations)
+        self.chips.set_citations((*message.citations, *message.others))
         self._message, self._part = message, part
         self._is_first, self._is_last = part == 0, part == num_parts - 1
         self._is_after_thought = 0 < num_thought_parts == part

@@ -6,6 +6,7 @@ Keeps the citations of each message, to be opened by their numbers. GUI thread o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import QObject
 
@@ -44,6 +45,7 @@ class ShownMessages(QObject):
 
     def message(self, message: records.Message, sources: Sequence[Source] = ()) -> Message:
         """Return a message as it is shown."""
+        sources = _of_answer(message, sources)
         cited = shown_citations(message.text, sources) if sources else []
         others = _others(sources, len(cited))
         self._citations[message.id] = cited + others
@@ -56,13 +58,14 @@ class ShownMessages(QObject):
             text,
             self._state(message),
             message.error,
-            (*(self._shown(c) for c in cited), *(self._shown(c, is_cited=False) for c in others)),
+            tuple(self._shown(citation) for citation in cited),
             message.branch,
             message.num_branches,
             message.reasoning_s if message.reasoning_s is not None else clock.seconds(message.id),
             end_tag,
             figures_line(message) if self._has_figures() else "",
             unfound_sentences(text, sentence_checks(message.text, sources), end_tag) if sources else (),
+            tuple(self._shown(citation, is_cited=False) for citation in others),
         )
 
     def _state(self, message: records.Message) -> State:
@@ -99,6 +102,19 @@ def unfound_sentences(
         for check in missing
         if parted.answer_range(check.start, check.end) is not None
     )
+
+
+def _of_answer(message: records.Message, sources: Sequence[Source]) -> Sequence[Source]:
+    """Sources of a reply; what only the thought rests on counts as found but not used."""
+    parted = part_reply(message.text, end_tag=message.reasoning_end) if sources else None
+    if parted is None or not parted.has_thought:
+        return sources
+    return [
+        source
+        if source.answer_range is None or parted.answer_range(*source.answer_range) is not None
+        else replace(source, is_cited=False, answer_range=None)
+        for source in sources
+    ]
 
 
 def _others(sources: Sequence[Source], num_cited: int) -> list[ShownCitation]:

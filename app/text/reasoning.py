@@ -28,7 +28,11 @@ PAIRS = (
 
 _ENDS = {begin.lower(): end for begin, end in PAIRS}
 _LONGEST_TAG = max(len(tag) for pair in PAIRS for tag in pair)
-_ANY_TAG = re.compile("|".join(re.escape(tag) for pair in PAIRS for tag in pair), re.IGNORECASE)
+# One class of first characters, so that a long text without any is passed over fast.
+_REST = "|".join(sorted({re.escape(tag[1:]) for pair in PAIRS for tag in pair}))
+_ANY_TAG = re.compile(
+    rf"[{re.escape(''.join({tag[0] for pair in PAIRS for tag in pair}))}](?:{_REST})", re.IGNORECASE
+)
 _BEGIN = "|".join(re.escape(begin) for begin, _ in PAIRS)
 _FIRST = re.compile(rf"\s*({_BEGIN})", re.IGNORECASE)
 # A fence of code, a tag that begins a line, or an end tag alone on one.

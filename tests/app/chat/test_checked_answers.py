@@ -17,6 +17,9 @@ from inglenook.app.chat.message_widget import MessageWidget
 from inglenook.app.chat.shown_messages import unfound_sentences
 from inglenook.app.text.reply_text import ReplyText
 from inglenook.app.window.theme import Theme
+from inglenook.storage.messages import Messages
+from inglenook.storage.records import Message as StoredMessage
+from inglenook.storage.records import Place, Source
 
 TEXT = "The unit holds **1.2 kg** of R290. It was built in 1987. That is all."
 SOURCES = (
@@ -51,7 +54,9 @@ def underlined(widget: MessageWidget) -> list[str]:
 
 
 def test_a_sentence_that_was_not_found_is_underlined_and_said(qtbot: QtBot, theme: Theme) -> None:
-    message = Message(1, "assistant", TEXT, citations=SOURCES, unfound=("It was built in 1987.",))
+    message = Message(
+        1, "assistant", TEXT, citations=SOURCES[:1], others=SOURCES[1:], unfound=("It was built in 1987.",)
+    )
 
     widget = shown(qtbot, theme, message)
 
@@ -76,7 +81,7 @@ def test_a_row_that_is_used_again_loses_its_marks(qtbot: QtBot, theme: Theme) ->
 
 
 def test_passages_that_were_only_found_unfold_below_the_cited_ones(qtbot: QtBot, theme: Theme) -> None:
-    widget = shown(qtbot, theme, Message(1, "assistant", TEXT, citations=SOURCES))
+    widget = shown(qtbot, theme, Message(1, "assistant", TEXT, citations=SOURCES[:1], others=SOURCES[1:]))
     chips = widget.chips
     names = [button.accessibleName() for button in chips.controls()]
     assert names == ["Source 1: Manual.pdf, page 4", "2 more passages were found, show them"]
@@ -109,3 +114,22 @@ def test_a_sentence_is_marked_while_the_reply_goes_on(desk: WindowDesk) -> None:
 
     view = desk.window.chat.view
     desk.qtbot.waitUntil(lambda: underlined(view.visible_widgets()[-1]) == ["It holds 9 kg."])
+
+
+def test_a_source_that_only_the_thought_rests_on_is_not_cited(desk: WindowDesk) -> None:
+    text = "<think>It weighs 9 kg.</think>\n\nIt weighs 5 kg."
+    start = text.rindex("It")
+    places = [Place(page_index=n, page_label=None, char_start=0, char_end=9) for n in (0, 1)]
+    sources = [
+        Source(n, 1, None, None, None, "a.pdf", place, "It weighs", 1.0, True, range_)
+        for n, (place, range_) in enumerate(zip(places, ((7, 22), (start, len(text))), strict=True))
+    ]
+    desk.ask("How heavy?", text)
+    stored: list[StoredMessage] = []
+    desk.application.tasks.read(lambda db: Messages(db).get(int(desk.messages[-1].id)), stored.append)
+    desk.qtbot.waitUntil(lambda: bool(stored))
+
+    shown_message = desk.join.chats._shown_messages.message(stored[0], sources)
+
+    assert [citation.page for citation in shown_message.citations] == ["2"]
+    assert [citation.page for citation in shown_message.others] == ["1"]
