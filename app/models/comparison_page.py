@@ -60,16 +60,16 @@ class AnswerPane(QFrame):
         self.keep_button.clicked.connect(self.keep_requested)
         self._holder = QWidget()
         self.browser.setParent(self._holder)
-        self.scroll = QScrollArea()
-        self.scroll.setObjectName("answer_scroll")
-        self.scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.scroll.setWidget(self._holder)
+        self._scroll = QScrollArea()
+        self._scroll.setObjectName("answer_scroll")
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._scroll.setWidget(self._holder)
         self._layout = QVBoxLayout(self)
         self._layout.addWidget(self.choices)
         self._layout.addWidget(self.problem)
-        self._layout.addWidget(self.scroll, 1)
+        self._layout.addWidget(self._scroll, 1)
         self._layout.addWidget(self.status)
         self._layout.addWidget(self.keep_button, 0, Qt.AlignmentFlag.AlignRight)
         keep = self.keep_button.sizePolicy()
@@ -98,7 +98,7 @@ class AnswerPane(QFrame):
         px, c = self._theme.px, self._theme.colours
         self._layout.setContentsMargins(px(14), px(12), px(10), px(12))
         self._layout.setSpacing(px(8))
-        self.scroll.setMinimumHeight(px(150))
+        self._scroll.setMinimumHeight(px(150))
         self.setStyleSheet(
             f"#answer_scroll, #answer_scroll > QWidget > QWidget {{ background: {c.panel}; border: none; }}"
         )
@@ -122,10 +122,10 @@ class AnswerPane(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        bar = self.scroll.verticalScrollBar()
+        bar = self._scroll.verticalScrollBar()
         was_at_end = bar.value() >= bar.maximum() - 4
         # Room for the bar is kept, so that no line breaks anew when it comes.
-        width = max(80, self.scroll.width() - bar.sizeHint().width() - self._theme.px(4))
+        width = max(80, self._scroll.width() - bar.sizeHint().width() - self._theme.px(4))
         height = self.browser.fit(width)
         self._holder.resize(width, height)
         if self._is_streaming and was_at_end:

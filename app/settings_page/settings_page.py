@@ -254,4 +254,4 @@ class SettingsPage(QWidget):
             row.restyle()
         self._fit_rows()
         self.personas.restyle()
-        self.personas.layout().setContentsMargins(0, px(24), 0, px(4))
+        self.personas.setContentsMargins(0, px(24), 0, px(4))
