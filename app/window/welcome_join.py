@@ -48,7 +48,16 @@ class WelcomeJoin(QObject):
             )
         if size < 1:
             return f"{first} " + self.tr("Models of up to half a billion parameters fit.")
-        number = QLocale().toString(float(size), "g", 3)
-        return f"{first} " + self.tr("Models of up to {0} billion parameters fit, at 4 bits each.").format(
-            number
-        )
+        fits, quick = (_number(one) for one in (size, computer.largest_quick_model))
+        if computer.graphics or fits == quick:
+            second = self.tr("Models of up to {0} billion parameters fit, at 4 bits each.").format(fits)
+        else:
+            words = self.tr(
+                "Models of up to {0} billion parameters fit; up to {1} billion answer as fast as one reads."
+            )
+            second = words.format(fits, quick)
+        return f"{first} {second}"
+
+
+def _number(size: float) -> str:
+    return QLocale().toString(float(size), "g", 3)

@@ -166,8 +166,10 @@ def pose_house(
     from PySide6.QtWidgets import QApplication
 
     chats, folders = window.sidebar.chats, application.join.chats.list.folders
+    window.show_chat()
     folders.move([application.join.chats.conversation_id], "Heating")
     until(lambda: chats.model.row_of_folder("Heating") >= 0)
+    grab(window, "folders")
     chats.search.setText("refrigerant")
     until(lambda: any(entry.is_hit for entry in chats.model.entries))
     grab(window, "search")

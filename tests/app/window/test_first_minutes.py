@@ -35,7 +35,16 @@ def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
             Computer(8, 24 * GB, 16 * GB),
             "8 processor cores, 24.0 GB of memory, of which 16.0 GB are free, no NVIDIA",
         ),
-        (Computer(8, 24 * GB, 16 * GB), "Models of up to 14 billion parameters fit"),
+        (
+            Computer(8, 24 * GB, 16 * GB),
+            "up to 14 billion parameters fit; up to 8 billion answer as fast as one reads.",
+        ),
+        (
+            Computer(2, 24 * GB, 16 * GB),
+            "up to 14 billion parameters fit; up to 3 billion answer as fast as one reads.",
+        ),
+        (Computer(8, 24 * GB, 16 * GB, "NVIDIA L4"), "up to 14 billion parameters fit, at 4 bits each."),
+        (Computer(16, 8 * GB, 4 * GB), "up to 4 billion parameters fit, at 4 bits each."),
         (Computer(1, 4 * GB, 1 * GB, "NVIDIA H200"), "one processor core, 4.0 GB of memory"),
         (Computer(1, 4 * GB, 1 * GB, "NVIDIA H200"), "NVIDIA H200. Models of up to half a billion"),
         (Computer(2, 4 * GB, GB // 2), "smallest models only"),
