@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,19 @@ def _model(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"the test model {name} is missing; the shared tools/get_models.py fetches it")
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_user_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Folders of the tests' own for what the program keeps, so that none of the user's is read or written."""
+    folder = tmp_path_factory.mktemp("user")
+    names = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            (folder / name).mkdir(mode=0o700)
+            patch.setenv(name, str(folder / name))
+        yield
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

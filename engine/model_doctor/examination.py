@@ -72,7 +72,8 @@ def examine_model(
     except EngineError as error:
         add(Finding("file", "red", str(error)))
     report = DoctorReport(path.name, tuple(findings), time.perf_counter() - started, measured)
-    if report.is_complete:
+    # What a back end says that was asked for by name, and that may not be here, is no finding on the file.
+    if report.is_complete and backend == "auto":
         records.keep(path, report)
     return report
 

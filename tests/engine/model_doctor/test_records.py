@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from tiny_gguf import write_tiny_gguf
 
 from inglenook.engine.errors import ModelNotFoundError
@@ -50,6 +51,19 @@ def test_a_damaged_report_is_none(tmp_path: Path, records: DoctorRecords) -> Non
 
     assert known_report(model, records) is None
     assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_back_end_asked_for_that_is_not_here_is_not_held_against_the_file(
+    tmp_path: Path, records: DoctorRecords
+) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("a card is here, so that its back end runs the model")
+    model = write_tiny_gguf(tmp_path / "tiny.gguf")
+
+    report = examine_model(model, backend="cuda", num_threads=1, records=records)
+
+    assert report.light == "red"
+    assert known_report(model, records) is None
 
 
 def test_a_report_for_which_time_ran_out_is_not_complete() -> None:
