@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from inglenook.engine.generation import Generation
+from inglenook.engine.metrics import Phases
 from inglenook.engine.request import Finished
 
 
@@ -34,6 +35,7 @@ class Completion:
         self._submitted = submitted
         self._notices = notices
         self._left_out = left_out
+        self._began: float | None = None
         self._first: float | None = None
         self._last = submitted
 
@@ -49,10 +51,21 @@ class Completion:
         """Whether `add_choices` has nothing left to make."""
         return len(self.choices) == self._num_choices
 
-    @property
-    def age_s(self) -> float:
-        """Seconds since the request came."""
-        return time.perf_counter() - self._submitted
+    def phases(self) -> Phases:
+        """Return how long it has waited, been prefilled and decoded until now."""
+        began, first = self._began, self._first
+        return Phases(
+            latency_s=time.perf_counter() - self._submitted,
+            queue_s=None if began is None else began - self._submitted,
+            prefill_s=None if began is None or first is None else first - began,
+            decode_s=None if first is None else self._last - first,
+            longest_reply=max(g.completion_tokens for g in self.choices),
+        )
+
+    def note_begin(self, now: float) -> None:
+        """Note that it is computed for the first time, or again; `now` is a `time.perf_counter()`."""
+        if self._began is None:
+            self._began = now
 
     def add_notice(self, sentence: str) -> None:
         """Add a sentence for the user to the end."""

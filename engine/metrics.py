@@ -11,11 +11,27 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from inglenook.engine.messages import Stats
-from inglenook.engine.request import FinishReason
+from inglenook.engine.request import Finished, FinishReason, SamplingParams
 
 PREFIX = "inglenook"
 _SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30, 60, 120)
 _TOKENS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+_HISTOGRAMS = {
+    "time_to_first_token_seconds": _SECONDS,
+    "time_per_output_token_seconds": _SECONDS,
+    "e2e_request_latency_seconds": _SECONDS,
+    "request_queue_time_seconds": _SECONDS,
+    "request_inference_time_seconds": _SECONDS,
+    "request_prefill_time_seconds": _SECONDS,
+    "request_decode_time_seconds": _SECONDS,
+    "time_per_prefill_token_request_seconds": _SECONDS,
+    "request_prompt_tokens": _TOKENS,
+    "request_generation_tokens": _TOKENS,
+    "request_max_num_generation_tokens": _TOKENS,
+    "request_params_n": (1, 2, 5, 10, 20),
+    "request_params_max_tokens": _TOKENS,
+    "iteration_tokens_total": _TOKENS,
+}
 _NEWEST = 0.1  # weight of the newest step in the moving average of the bandwidth
 _COUNTERS = frozenset(
     (
@@ -53,6 +69,26 @@ class Histogram:
         return buckets | {f"{name}_sum": self._sum, f"{name}_count": self._count}
 
 
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """The times of one request that ended, in seconds; None for what it never came to.
+
+    It waits from its arrival until it is first computed (queue), then until its first token (prefill), then until
+    its last (decode); the latter two together are inference. `longest_reply` counts the tokens of its longest choice.
+    """
+
+    latency_s: float
+    queue_s: float | None
+    prefill_s: float | None
+    decode_s: float | None
+    longest_reply: int
+
+    @property
+    def inference_s(self) -> float | None:
+        """From when it was first computed to its last token."""
+        return None if self.prefill_s is None or self.decode_s is None else self.prefill_s + self.decode_s
+
+
 @dataclass(slots=True)
 class SlotMetrics:
     """Counters and histograms of one slot; the engine thread alone changes them."""
@@ -65,17 +101,14 @@ class SlotMetrics:
     num_accepted_tokens: int = 0
     bandwidth_gb_s: float = 0.0
     _finished: Counter[str] = field(default_factory=Counter)
-    _ttft: Histogram = field(default_factory=lambda: Histogram(_SECONDS))
-    _tpot: Histogram = field(default_factory=lambda: Histogram(_SECONDS))
-    _latency: Histogram = field(default_factory=lambda: Histogram(_SECONDS))
-    _prompt: Histogram = field(default_factory=lambda: Histogram(_TOKENS))
-    _generation: Histogram = field(default_factory=lambda: Histogram(_TOKENS))
-    _step_tokens: Histogram = field(default_factory=lambda: Histogram(_TOKENS))
+    _histograms: dict[str, Histogram] = field(
+        default_factory=lambda: {name: Histogram(limits) for name, limits in _HISTOGRAMS.items()}
+    )
 
     def observe_step(self, num_tokens: int) -> None:
         """Count a step that was computed."""
         self.num_steps += 1
-        self._step_tokens.observe(num_tokens)
+        self._histograms["iteration_tokens_total"].observe(num_tokens)
 
     def observe_bandwidth(self, num_bytes: int, seconds: float) -> None:
         """Note what a step that only decoded read, weights and KV cache, in its time."""
@@ -90,25 +123,29 @@ class SlotMetrics:
         self.num_drafted_tokens += num_drafted
         self.num_accepted_tokens += num_accepted
 
-    def observe_end(
-        self,
-        reason: FinishReason,
-        *,
-        prompt_tokens: int,
-        completion_tokens: int,
-        latency_s: float,
-        ttft_s: float | None,
-        tpot_s: float | None,
-    ) -> None:
-        """Count a request that ended, whatever the reason."""
-        self._finished[reason] += 1
-        self._prompt.observe(prompt_tokens)
-        self._generation.observe(completion_tokens)
-        self._latency.observe(latency_s)
-        if ttft_s is not None:
-            self._ttft.observe(ttft_s)
-        if tpot_s is not None:
-            self._tpot.observe(tpot_s)
+    def observe_end(self, finished: Finished, phases: Phases, params: SamplingParams) -> None:
+        """Count a request that ended, whatever the reason; what it never came to is not counted."""
+        self._finished[finished.finish_reason] += 1
+        prefilled = finished.prompt_tokens - finished.cached_tokens
+        per_token = None if phases.prefill_s is None else phases.prefill_s / max(1, prefilled)
+        observed: dict[str, float | None] = {
+            "time_to_first_token_seconds": finished.ttft_s,
+            "time_per_output_token_seconds": finished.tpot_s,
+            "e2e_request_latency_seconds": phases.latency_s,
+            "request_queue_time_seconds": phases.queue_s,
+            "request_inference_time_seconds": phases.inference_s,
+            "request_prefill_time_seconds": phases.prefill_s,
+            "request_decode_time_seconds": phases.decode_s,
+            "time_per_prefill_token_request_seconds": per_token,
+            "request_prompt_tokens": finished.prompt_tokens,
+            "request_generation_tokens": finished.completion_tokens,
+            "request_max_num_generation_tokens": phases.longest_reply,
+            "request_params_n": params.n,
+            "request_params_max_tokens": params.max_tokens,
+        }
+        for name, value in observed.items():
+            if value is not None:
+                self._histograms[name].observe(value)
 
     def values(self) -> dict[str, float]:
         """Flat names to numbers."""
@@ -122,14 +159,7 @@ class SlotMetrics:
             "spec_decode_num_accepted_tokens": self.num_accepted_tokens,
             "achieved_bandwidth_gb_s": self.bandwidth_gb_s,
         } | {f"request_success.{reason}": self._finished[reason] for reason in reasons}
-        for name, histogram in (
-            ("time_to_first_token_seconds", self._ttft),
-            ("time_per_output_token_seconds", self._tpot),
-            ("e2e_request_latency_seconds", self._latency),
-            ("request_prompt_tokens", self._prompt),
-            ("request_generation_tokens", self._generation),
-            ("iteration_tokens_total", self._step_tokens),
-        ):
+        for name, histogram in self._histograms.items():
             values |= histogram.values(name)
         return values
 

@@ -126,6 +126,8 @@ class Slot:
         assert plan.chunks, "requests are open but nothing can be scheduled"
         model.runner.copy_blocks(model.scheduler.kv.take_copies())
         self._in_flight = frozenset(chunk.sequence.id for chunk in plan.chunks)
+        for request_id in self._in_flight:
+            self.completions[request_id].note_begin(started)
         try:
             rows = model.runner.run(plan, self._draws(plan))
         except StepCancelledError:
@@ -350,14 +352,7 @@ class Slot:
     def _finish(self, completion: Completion) -> None:
         """Answer a request that is over, and count it."""
         finished = completion.finished()
-        self.metrics.observe_end(
-            finished.finish_reason,
-            prompt_tokens=finished.prompt_tokens,
-            completion_tokens=finished.completion_tokens,
-            latency_s=completion.age_s,
-            ttft_s=finished.ttft_s,
-            tpot_s=finished.tpot_s,
-        )
+        self.metrics.observe_end(finished, completion.phases(), completion.choices[0].params)
         self._emit(completion.id, finished)
 
     def _drop(self, completion: Completion) -> None:

@@ -46,10 +46,30 @@ def stats(tmp_path_factory):
         ("request_prompt_tokens_bucket.50", 2),
         ("request_generation_tokens_sum", 40),
         ("iteration_tokens_total_count", 40),
+        ("request_queue_time_seconds_count", 2),
+        ("request_inference_time_seconds_count", 2),
+        ("request_prefill_time_seconds_count", 2),
+        ("request_decode_time_seconds_count", 2),
+        ("time_per_prefill_token_request_seconds_count", 2),
+        ("request_max_num_generation_tokens_sum", 40),
+        ("request_params_n_bucket.1", 2),
+        ("request_params_max_tokens_sum", 40),
     ],
 )
 def test_numbers_have_the_names_of_vllm(stats, name, value):
     assert stats.values[f"chat.{name}"] == value
+
+
+def test_the_phases_of_a_request_add_up_to_its_time(stats):
+    def total(name):
+        return stats.values[f"chat.{name}_sum"]
+
+    inference, queue = total("request_inference_time_seconds"), total("request_queue_time_seconds")
+    prefill, decode = total("request_prefill_time_seconds"), total("request_decode_time_seconds")
+
+    assert prefill + decode == pytest.approx(inference)
+    assert queue + prefill == pytest.approx(total("time_to_first_token_seconds"))
+    assert 0 < queue + inference <= total("e2e_request_latency_seconds")
 
 
 def test_the_bandwidth_of_decoding_is_told(stats):
