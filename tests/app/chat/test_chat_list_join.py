@@ -118,6 +118,23 @@ def test_a_word_of_a_reply_finds_its_chat_and_a_click_goes_there(desk: WindowDes
     desk.qtbot.waitUntil(lambda: listed(desk) == ["About tea", "About bread"])
 
 
+def test_a_hit_in_a_version_that_is_not_shown_is_shown_when_it_is_opened(desk: WindowDesk) -> None:
+    desk.window.actions_by_name["regenerate"].trigger()
+    desk.qtbot.waitUntil(lambda: len(desk.client.requests) == 3)
+    desk.client.requests[-1].say("Water alone.", 1)
+    desk.client.requests[-1].finish()
+    desk.qtbot.waitUntil(
+        lambda: desk.messages[-1].text == "Water alone." and desk.messages[-1].state == "complete"
+    )
+    desk.window.sidebar.chats.search.setText("leaves")
+    desk.qtbot.waitUntil(lambda: listed(desk) == ["About tea"])
+
+    desk.window.sidebar.chats.activated.emit(desk.window.sidebar.chats.model.entries[0].id)
+
+    desk.qtbot.waitUntil(lambda: desk.messages[-1].text == "Leaves and water.")
+    assert (desk.messages[-1].branch, desk.messages[-1].num_branches) == (0, 2)
+
+
 def test_a_search_without_a_hit_says_so(desk: WindowDesk) -> None:
     QTest.keyClicks(desk.window.sidebar.chats.search, "zebra")
 
