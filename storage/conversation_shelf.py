@@ -11,6 +11,7 @@ from typing import Literal
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database, now_ms
 from inglenook.storage.errors import InvalidValueError, NotFoundError
+from inglenook.storage.forget import forget_conversations
 from inglenook.storage.records import Conversation
 from inglenook.storage.text import storable
 
@@ -122,17 +123,15 @@ class ConversationShelf:
             return cursor.rowcount == 1
 
     def empty_trash(self, *, older_than_days: int = 0, only: Sequence[int] | None = None) -> int:
-        """Delete for good what has been in the trash for so many days; return how many."""
-        with self._db.atomic():
-            rows = self._db.rows(
-                "SELECT id FROM conversations WHERE trashed_at_ms <= ?",
-                (now_ms() - older_than_days * _DAY_MS,),
-            )
-            ids = [row[0] for row in rows if only is None or row[0] in only]
-            conversations = Conversations(self._db)
-            for conversation_id in ids:
-                conversations.delete(conversation_id)
-            return len(ids)
+        """Forget what has been in the trash for so many days, so that no byte of it stays; return how many."""
+        rows = self._db.rows(
+            "SELECT id FROM conversations WHERE trashed_at_ms <= ?",
+            (now_ms() - older_than_days * _DAY_MS,),
+        )
+        ids = [row[0] for row in rows if only is None or row[0] in only]
+        if ids:
+            forget_conversations(self._db, ids)
+        return len(ids)
 
     def _require_free(self, name: str) -> None:
         if self._db.row("SELECT 1 FROM folders WHERE name = ? COLLATE NOCASE", (name,)):

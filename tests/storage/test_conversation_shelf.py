@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from inglenook.storage.conversation_search import SearchFilter, search_conversations
@@ -64,6 +66,16 @@ def test_trash_is_emptied_of_what_is_old_and_of_nothing_else(db: Database) -> No
     assert found(db, "secret") == [("c", False)]
     assert ConversationShelf(db).empty_trash(only=[ids[1]]) == 1
     assert (titles(db), titles(db, "trash")) == (["c"], [])
+
+
+def test_no_byte_of_an_emptied_trash_stays_in_the_file(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "history.db") as db:
+        chat = make(db, "about axolotls", *(f"axolotl {n} " * 300 for n in range(30)))
+        Conversations(db).trash(chat)
+
+        assert ConversationShelf(db).empty_trash() == 1
+
+        assert not any(b"axolotl" in file.read_bytes() for file in tmp_path.iterdir())
 
 
 def test_folders_hold_chats(db: Database) -> None:
