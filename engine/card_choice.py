@@ -16,7 +16,7 @@ from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype
 from inglenook.engine.memory import estimate_need
 from inglenook.engine.models.spec import ModelSpec
-from inglenook.engine.native_backend import NativeBackend
+from inglenook.engine.native_backend import NativeBackend, has_floats
 from inglenook.engine.native_backend import refusal as native_refusal
 from inglenook.engine.offload import OffloadBackend
 from inglenook.engine.placement import CardOptions, Placement, card_need, place
@@ -144,7 +144,11 @@ class CardChooser:
         why = native_refusal(self._spec, self._source)
         try:
             host = NativeBackend(
-                num_threads=self._num_threads, kv_dtype=self._host_kv(), folder=self._folder, hands_on=True
+                num_threads=self._num_threads,
+                kv_dtype=self._host_kv(),
+                folder=self._folder,
+                hands_on=True,
+                has_floats=has_floats(self._source),
             )
         except NativeUnavailableError as error:
             why = str(error)
