@@ -262,11 +262,14 @@ class Documents:
     def fail_version(self, version_id: int, error: str, *, needs_password: bool = False) -> None:
         """Note the sentence why a version could not be read; a version before it stays searched.
 
-        One that `needs_password` is "locked": it waits for the user and not for another file.
+        One that `needs_password` is "locked": it waits for the user and not for another file. One that was read before,
+        with another encoding say, keeps what it has.
         """
         status = "locked" if needs_password else "failed"
         with self._db.atomic():
-            self._drop_content([version_id])
+            if self._db.row("SELECT 1 FROM pages WHERE version_id = ? LIMIT 1", (version_id,)):
+                self._set_version(version_id, "status = ?, error = ?", ("ready", storable(error)))
+                return
             self._set_version(version_id, "status = ?, num_pages = 0, error = ?", (status, storable(error)))
 
     def set_missing(self, document_id: int, is_missing: bool) -> None:

@@ -14,7 +14,7 @@ from inglenook.app.commands.documents_profile import (
     print_json,
     tokenizer_of,
 )
-from inglenook.app.commands.terminal import StatusLine, harmless
+from inglenook.app.commands.terminal import StatusLine, one_line
 from inglenook.app.errors import AppError, UsageError
 from inglenook.storage.document_collections import DocumentCollections
 from inglenook.storage.documents import Documents
@@ -62,12 +62,12 @@ def run_add(options: argparse.Namespace) -> int:
     else:
         for result in results:
             if result["status"] == "refused":
-                print(harmless(f"{result['path']}: {result['error']}"))
+                print(one_line(f"{result['path']}: {result['error']}"))
             for note in result.get("notices") or ():  # type: ignore[attr-defined]  # a list where it is there
-                print(harmless(f"{result['path']}: {note}"))
+                print(one_line(f"{result['path']}: {note}"))
         print(f"{counts['ready']} read, {counts['unchanged']} unchanged, {counts['refused']} refused.")
         if found.summary():
-            print(harmless(found.summary()))
+            print(one_line(found.summary()))
     return 1 if counts["refused"] else 0
 
 

@@ -16,7 +16,7 @@ from inglenook.app.commands.documents_embedder import run_embedder
 from inglenook.app.commands.documents_profile import chosen_document, open_profile, print_json
 from inglenook.app.commands.documents_search import documents_meant, run_search
 from inglenook.app.commands.scope_options import add_scope_options
-from inglenook.app.commands.terminal import harmless
+from inglenook.app.commands.terminal import one_line
 from inglenook.app.errors import UsageError
 from inglenook.storage.document_collections import DocumentCollections
 from inglenook.storage.documents import Documents
@@ -104,7 +104,7 @@ def run_list(options: argparse.Namespace) -> int:
         reason = f": {document.error}" if document.error else ""
         inside = f"  [{', '.join(names[document.id])}]" if names[document.id] else ""
         print(
-            harmless(f"{document.id:>5}  {document.name}  ({', '.join(filter(None, parts))}{reason}){inside}")
+            one_line(f"{document.id:>5}  {document.name}  ({', '.join(filter(None, parts))}{reason}){inside}")
         )
     if not entries:
         print("There are no documents yet; 'inglenook documents add PATH' adds some.")
@@ -128,7 +128,7 @@ def run_collect(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"collections": [asdict(collection) for collection in entries]})
     for collection in () if options.json else entries:
-        print(harmless(f"{collection.name}: {len(collection.document_ids)} documents"))
+        print(one_line(f"{collection.name}: {len(collection.document_ids)} documents"))
     return 0
 
 
@@ -143,7 +143,7 @@ def run_remove(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"removed": [document.id for document in chosen]})
     else:
-        print(harmless(f"In the trash: {', '.join(document.name for document in chosen)}."))
+        print(one_line(f"In the trash: {', '.join(document.name for document in chosen)}."))
     return 0
 
 
@@ -172,7 +172,7 @@ def run_check(options: argparse.Namespace) -> int:
         print_json({"problems": problems, "unfinished": unfinished, "chunks": num_chunks})
     else:
         for problem in problems:
-            print(harmless(problem))
+            print(one_line(problem))
         print(
             f"{num_chunks:,} passages; {len(problems)} problems; {len(unfinished)} documents still to be read."
         )
@@ -180,7 +180,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def _print_receipt(receipt: ForgetReceipt) -> None:
-    print(harmless(f"Forgotten: {', '.join(receipt.names)}."))
+    print(one_line(f"Forgotten: {', '.join(receipt.names)}."))
     print(
         f"Deleted {receipt.num_chunks:,} passages with their words in the index, {receipt.num_vectors:,} vectors and "
         f"{receipt.num_quotes:,} quotes under answers."
@@ -188,9 +188,9 @@ def _print_receipt(receipt: ForgetReceipt) -> None:
     shared = f" ({receipt.num_shared} more are said elsewhere, too)" if receipt.num_shared else ""
     print(f"Searched every byte for {receipt.num_samples} phrases and words of the text{shared}:")
     for file in receipt.files:
-        print(harmless(f"  {file.path}: {file.size_bytes:,} bytes, {file.num_found or 'none'} found"))
+        print(one_line(f"  {file.path}: {file.size_bytes:,} bytes, {file.num_found or 'none'} found"))
     for path in receipt.removed_backups:
-        print(harmless(f"  {path}: removed"))
+        print(one_line(f"  {path}: removed"))
     print("Out of reach: " + "; ".join(receipt.out_of_reach) + ".")
     if not receipt.is_complete:
         print("Another program still reads the database; the rest is done at the next start.")

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from inglenook.app.commands.documents_profile import chosen_embedder, make_vectors, open_profile, print_json
-from inglenook.app.commands.terminal import StatusLine, harmless
+from inglenook.app.commands.terminal import StatusLine, one_line
 from inglenook.app.documents.embedder_choice import EMBEDDER_SETTING, NEXT_EMBEDDER_SETTING
 from inglenook.app.errors import AppError
 from inglenook.app.paths import user_folders
@@ -43,10 +43,10 @@ def run_embedder(options: argparse.Namespace) -> int:
             "Only words are searched. 'inglenook models get all-minilm-l6-v2' fetches a model for meanings."
         )
         return 0
-    print(harmless(f"{name}: {counts.get(name, 0):,} of {num_chunks:,} passages can be found by meaning."))
+    print(one_line(f"{name}: {counts.get(name, 0):,} of {num_chunks:,} passages can be found by meaning."))
     others = [other for other in there if other != name]
     if others:
-        print(harmless(f"Also here: {', '.join(others)}."))
+        print(one_line(f"Also here: {', '.join(others)}."))
     return 0
 
 

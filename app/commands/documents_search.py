@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from inglenook.app.answers.citations import as_source
 from inglenook.app.commands.documents_profile import (
     chosen_document,
     chosen_embedder,
@@ -12,7 +13,7 @@ from inglenook.app.commands.documents_profile import (
     print_json,
 )
 from inglenook.app.commands.scope_options import has_scope
-from inglenook.app.commands.terminal import StatusLine, harmless
+from inglenook.app.commands.terminal import StatusLine, one_line
 from inglenook.app.errors import AppError, UsageError
 from inglenook.storage.database import Database
 from inglenook.storage.document_collections import DocumentCollections
@@ -22,6 +23,7 @@ from inglenook.storage.scope import Scope, documents_in
 from inglenook.storage.search import Search
 from inglenook.storage.vectors import Vectors
 
+_MOST_HITS = 1000
 _MAX_QUOTE_CHARS = 300
 
 
@@ -57,8 +59,10 @@ def documents_meant(db: Database, options: argparse.Namespace) -> list[int] | No
 
 def run_search(options: argparse.Namespace) -> int:
     """Search; returns the exit status."""
-    if options.limit < 1:
-        raise UsageError(f"--limit must be at least 1, got {options.limit}.")
+    if not 1 <= options.limit <= _MOST_HITS:
+        raise UsageError(f"--limit must be from 1 to {_MOST_HITS:,}, got {options.limit}.")
+    if not options.question.strip():
+        raise UsageError("The text to search for is empty.")
     with open_profile() as db, StatusLine() as status:
         embedder = None if options.words_only else chosen_embedder(db)
         within = documents_meant(db, options)
@@ -77,9 +81,11 @@ def run_search(options: argparse.Namespace) -> int:
         print_json({"question": options.question, "hits": [_hit_record(hit, paths) for hit in hits]})
         return 0
     for number, hit in enumerate(hits, 1):
-        quote = " ".join(hit.chunk.text.split())
-        print(harmless(f"[{number}] {hit.chunk.document_name}, {_place_text(hit)}"))
-        print(harmless(f"    {quote[:_MAX_QUOTE_CHARS]}{'…' if len(quote) > _MAX_QUOTE_CHARS else ''}"))
+        source = as_source(hit)
+        quote = " ".join(source.quote.split())
+        heading = f" ({' › '.join(source.heading.splitlines())})" if source.heading else ""
+        print(one_line(f"[{number}] {hit.chunk.document_name}, {_place_text(hit)}{heading}"))
+        print(one_line(f"    {quote[:_MAX_QUOTE_CHARS]}{'…' if len(quote) > _MAX_QUOTE_CHARS else ''}"))
     if not hits:
         print("Nothing was found.")
     return 0
@@ -106,6 +112,7 @@ def _hit_record(hit: Hit, paths: dict[int, str]) -> dict[str, object]:
         "lines": [place.first_line, place.last_line] if has_lines else None,
         "heading": list(chunk.heading_path),
         "text": chunk.text,
+        "quote": as_source(hit).quote,
         "score": round(hit.score, 6),
         "keyword_rank": hit.keyword_rank,
         "vector_rank": hit.vector_rank,

@@ -56,7 +56,9 @@ def test_documents_are_added_once_listed_and_searched(run: Run, papers: Path) ->
     hits = run("search", "--json", "When was Thistlewood?")[1]["hits"]
     assert hits[0]["file"] == str(papers / "years.csv")
     assert hits[0]["lines"] == [2, 3]
-    assert "[1] birds.md, lines 1–3\n" in run("search", "heron")[1]
+    assert run("search", "heron")[1] == (
+        "[1] birds.md, lines 1–3 (Birds)\n    The grey heron stands on one leg.\n"
+    )
 
 
 def test_search_keeps_to_the_documents_named(run: Run, papers: Path) -> None:
@@ -117,6 +119,40 @@ def test_an_encoding_can_be_chosen(run: Run, papers: Path) -> None:
     run("add", "--encoding", "cp437", str(path))
 
     assert run("search", "--json", "Köln")[1]["hits"][0]["text"] == "Grüße aus Köln"
+
+
+def test_an_encoding_that_does_not_exist_costs_nothing_that_was_read(run: Run, papers: Path) -> None:
+    run("add", str(papers / "birds.md"))
+
+    status, result = run("add", "--encoding", "rot13", str(papers / "birds.md"))
+
+    assert (status, "There is no text encoding" in result) == (1, True)
+    assert run("search", "--json", "heron")[1]["hits"]
+    assert "birds.md  (markdown, 1 passages" in run("list")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--limit", "0", "heron"), "--limit must be from 1 to 1,000, got 0"),
+        (("--limit", "9" * 23, "heron"), "--limit must be from 1 to 1,000, got 999"),
+        ((" ",), "The text to search for is empty"),
+    ],
+)
+def test_what_search_cannot_do_is_said(
+    run: Run, papers: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    run("add", str(papers))
+
+    with pytest.raises(UsageError, match=words):
+        run("search", *arguments)
+
+
+def test_a_newline_in_a_name_begins_no_row(run: Run, papers: Path) -> None:
+    (papers / "a\n   7  forged.md").write_text("# Owls\n\nThe owl.")
+    run("add", str(papers))
+
+    assert len(run("list")[1].splitlines()) == 4
 
 
 def test_an_open_window_keeps_the_profile(run: Run, share: Path) -> None:
