@@ -185,8 +185,12 @@ def _print_receipt(receipt: ForgetReceipt) -> None:
         f"Deleted {receipt.num_chunks:,} passages with their words in the index, {receipt.num_vectors:,} vectors and "
         f"{receipt.num_quotes:,} quotes under answers."
     )
-    shared = f" ({receipt.num_shared} more are said elsewhere, too)" if receipt.num_shared else ""
-    print(f"Searched every byte for {receipt.num_samples} phrases and words of the text{shared}:")
+    if receipt.num_shared:
+        print(
+            f"{receipt.num_shared} of {receipt.num_shared + receipt.num_samples} samples of its text are still here, in "
+            "other documents or in chats: forget those too, if they must go."
+        )
+    print(f"Searched every byte for {receipt.num_samples} phrases and words of the text:")
     for file in receipt.files:
         print(one_line(f"  {file.path}: {file.size_bytes:,} bytes, {file.num_found or 'none'} found"))
     for path in receipt.removed_backups:

@@ -111,6 +111,17 @@ def test_the_receipt_and_the_check_are_readable(run: Run, papers: Path) -> None:
     assert run("check")[1] == "2 passages; 0 problems; 0 documents still to be read.\n"
 
 
+def test_a_receipt_says_that_another_document_holds_the_same_text(run: Run, papers: Path) -> None:
+    text = (papers / "birds.md").read_text()
+    (papers / "copy.md").write_text(f"{text}\n\nAnd a page of its own.")
+    run("add", str(papers))
+
+    receipt = run("forget", "birds.md")[1]
+
+    assert "samples of its text are still here, in other documents or in chats" in receipt
+    assert "none found" in run("forget", "copy.md")[1]
+
+
 def test_an_encoding_can_be_chosen(run: Run, papers: Path) -> None:
     path = papers / "old.txt"
     path.write_bytes("Grüße aus Köln".encode("cp437"))
