@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from inglenook.app.chat.message_list_model import Message
 from inglenook.app.text.reply_text import ReplyText
-from inglenook.app.window.icons import icon
+from inglenook.app.window.icons import IconName, icon
 from inglenook.app.window.theme import Theme
 
 
@@ -85,7 +85,7 @@ class ThoughtHeader(QPushButton):
 
     def _set_icon(self) -> None:
         is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-        closed = "left" if is_mirrored else "right"
+        closed: IconName = "left" if is_mirrored else "right"
         self.setIcon(icon("down" if self._is_unfolded else closed, self._theme.colours.muted))
 
 

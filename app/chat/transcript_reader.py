@@ -5,8 +5,6 @@ The base of `MessageView`, which owns the rows and widgets and places them. GUI 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFocusEvent, QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QAbstractScrollArea
@@ -18,6 +16,7 @@ from inglenook.app.chat.message_widget import MessageWidget
 from inglenook.app.chat.reply_announcer import ReplyAnnouncer
 from inglenook.app.chat.row_pool import RowPool
 from inglenook.app.chat.transcript_rows import TranscriptRows
+from inglenook.app.chat.transcript_texts import TranscriptTexts
 from inglenook.app.window.theme import Theme
 
 
@@ -28,7 +27,7 @@ class TranscriptReader(QAbstractScrollArea):
 
     _model: MessageListModel
     _theme: Theme
-    _blocks: Sequence[object]
+    _blocks: TranscriptTexts
     _rows: TranscriptRows
     _widgets: RowPool
     _announcer: ReplyAnnouncer

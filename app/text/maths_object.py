@@ -6,7 +6,7 @@ One that is wider than the text is made smaller.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtCore import QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import (
     QFont,
     QFontMetricsF,
@@ -47,11 +47,17 @@ class MathsObject(QPyTextObject):
         return QSizeF(drawing.width * pixels + 2, drawing.ascent * pixels + descent + 1)
 
     def drawObject(
-        self, painter: QPainter, rect: QRectF, document: QTextDocument, position: int, look: QTextFormat
+        self,
+        painter: QPainter,
+        rect: QRectF | QRect,
+        document: QTextDocument,
+        position: int,
+        look: QTextFormat,
     ) -> None:
         drawing = _drawing(self._drawings, look)
         if drawing is None:
             return
+        rect = QRectF(rect)
         characters = look.toCharFormat()
         pixels = _pixels(drawing, look, document)
         painter.save()

@@ -36,10 +36,11 @@ def main() -> None:
 
 def draw(latex: str, *, is_display: bool) -> dict[str, Any]:
     """Return the box and the shapes of a formula, or why there are none."""
-    import ziamath
+    from ziamath.config import config
+    from ziamath.zmath import Latex
 
-    ziamath.config.svg2 = False
-    formula = ziamath.Latex(latex, size=SIZE, inline=not is_display, margin=0)
+    config.svg2 = False
+    formula = Latex(latex, size=SIZE, inline=not is_display, margin=0)
     if any(_UNKNOWN.match(text) for text in formula.mathml.itertext()):
         # A command that the library does not know comes out as its name.
         return {"fault": "UnknownCommand"}

@@ -25,7 +25,7 @@ def sentence_marks(
         cursor = QTextCursor(document)
         cursor.setPosition(start)
         cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
-        mark.cursor, mark.format = cursor, look  # type: ignore[attr-defined]
+        mark.cursor, mark.format = cursor, look
         marks.append(mark)
     return marks
 
