@@ -48,16 +48,15 @@ class Quanto:
     """
 
     def __init__(self) -> None:
-        install = f"{sys.executable} -m pip install '{REQUIREMENT}'"
         if importlib.util.find_spec("optimum") is None or importlib.util.find_spec("optimum.quanto") is None:
             raise LibraryError(
-                f"Quantising needs optimum-quanto, which is not installed. This installs it: {install}"
+                f"Quantising needs optimum-quanto, which is not installed. {_how_to_install()}"
             )
         try:
             quanto: Any = importlib.import_module("optimum.quanto.tensor")  # has no types
         except Exception as error:
             raise LibraryError(
-                f"The installed optimum-quanto does not load ({error}). This installs one that does: {install}"
+                f"The installed optimum-quanto does not load: {error}. {_how_to_install()}"
             ) from error
         self._absmax, self._min_max = quanto.AbsmaxOptimizer(), quanto.MaxOptimizer()
         self._types: dict[str, Any] = {name: getattr(quanto, name) for name in WEIGHT_TYPES}
@@ -111,6 +110,15 @@ class Quanto:
         scale = _rounded_up(self._absmax(groups, kind, 0), name)
         codes = torch.ops.quanto.quantize_symmetric(groups, dtype=kind.dtype, axis=0, scale=scale.float())
         return [scale], codes.view(torch.uint8)
+
+
+def _how_to_install() -> str:
+    if importlib.util.find_spec("pip") is None:  # as in an installed package
+        return (
+            "This Python has no pip to install it with. Quantise with an inglenook that was installed from source, and "
+            "use 'inglenook models import FOLDER' here."
+        )
+    return f"This installs it: {sys.executable} -m pip install '{REQUIREMENT}'"
 
 
 def _rounded_up(scale: torch.Tensor, name: str) -> torch.Tensor:
