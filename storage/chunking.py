@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from inglenook.storage.parsing.document import Chunk, ParsedPage, Rect
-from inglenook.storage.sentences import split_sentences, stripped
+from inglenook.storage.sentences import marked_sentences, stripped
 
 TokenOffsets = Callable[[str], Sequence[tuple[int, int]]]
 """From a text to the character ranges of its tokens, in order and without special tokens."""
@@ -147,7 +147,7 @@ def _units(
     text: str, start: int, end: int, tokens: _Tokens, room: int, limits: ChunkLimits
 ) -> Iterator[tuple[int, int]]:
     """Yield sentences; one above half of the room is cut at its lines, a line above the room at its words."""
-    for sentence in split_sentences(text, start, end):
+    for sentence in marked_sentences(text, start, end):
         if _fits(sentence, tokens, room // 2, limits):
             yield sentence
             continue

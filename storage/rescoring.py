@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from inglenook.storage.content_words import content_words
 from inglenook.storage.records import Hit
-from inglenook.storage.sentences import split_sentences
+from inglenook.storage.sentences import marked_sentences
 
 DEPTH = 50
 SENTENCE_WEIGHT = 0.2
@@ -45,7 +45,7 @@ def best_sentence(text: str, weights: Mapping[str, float]) -> float:
 
 
 def _sentences(text: str) -> list[set[str]]:
-    return [content_words(text[start:end]) for start, end in split_sentences(text, 0, len(text))]
+    return [content_words(text[start:end]) for start, end in marked_sentences(text, 0, len(text))]
 
 
 def _best(sentences: Sequence[set[str]], weights: Mapping[str, float]) -> float:

@@ -48,13 +48,27 @@ _MAX_HEADING_CHARS = 120
 
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the sentences of `text[start:end]`, and its lines that are none, as ranges without white space around them."""
+    for first, last in _up_to_marks(text, start, end):
+        yield from _split_lines(text, first, last)
+
+
+def marked_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield what stands between two marks or blank lines: a sentence with its heading, a table as a whole.
+
+    For weighing and cutting, where the rows of a table say more together than each alone.
+    """
+    for first, last in _up_to_marks(text, start, end):
+        yield from stripped(text, first, last)
+
+
+def _up_to_marks(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     position = start
     for match in _SENTENCE_END.finditer(text, start, end):
         if match.group()[0] in ".!?…" and not _is_sentence_end(text, match.start(), match.end()):
             continue
-        yield from _split_lines(text, position, match.end())
+        yield position, match.end()
         position = match.end()
-    yield from _split_lines(text, position, end)
+    yield position, end
 
 
 def split_reply(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
