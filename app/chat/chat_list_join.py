@@ -277,6 +277,7 @@ class ChatListJoin(QObject):
             made.setObjectName("plain_button")
 
         def deleted(_result: object) -> None:
+            self._window.banner.clear_line("moved")  # there is nothing left to undo
             for conversation_id in ids:
                 self._app.answering.cached_text.forget_conversation(conversation_id)
             self.refresh()

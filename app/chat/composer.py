@@ -142,6 +142,7 @@ class Composer(QWidget):
         ready = self.tr("Ask anything, or drop a document here")
         next_ = self.tr("Write the next message; Enter lets it wait its turn")
         self.edit.setPlaceholderText(reason or (next_ if self._is_streaming else ready))
+        self.edit.viewport().update()  # Qt paints only the caret's place anew
         self.edit.setReadOnly(bool(reason))
         self.attach_button.setEnabled(not reason)
         self._show_button()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPersistentModelIndex, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -289,9 +289,12 @@ class ConversationList(QWidget):
         index = self.view.indexAt(point)
         if not index.isValid():
             return
-        self.view.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)
+        selection, keep = self.view.selectionModel(), QItemSelectionModel.SelectionFlag.NoUpdate
+        shown = QPersistentModelIndex(selection.currentIndex())
+        selection.setCurrentIndex(index, keep)
         menu = self.menu(index)
-        menu.exec(self.view.viewport().mapToGlobal(point))
+        if menu.exec(self.view.viewport().mapToGlobal(point)) is None:
+            selection.setCurrentIndex(QModelIndex(shown), keep)  # the page still shows that chat
         menu.deleteLater()
 
     def menu(self, index: Index) -> QMenu:

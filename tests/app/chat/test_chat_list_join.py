@@ -89,6 +89,7 @@ def test_the_trash_gives_back_and_deletes_for_good_only_once_it_was_meant(desk: 
     next(button for button in box.buttons() if button.text().replace("&", "") == "Delete").click()
 
     desk.qtbot.waitUntil(lambda: listed(desk) == [])
+    assert not desk.window.banner.button.isVisible(), "there is nothing left to undo"
 
 
 def test_a_chat_in_the_trash_says_how_to_read_it(desk: WindowDesk) -> None:

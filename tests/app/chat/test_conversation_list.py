@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtTest import QAbstractItemModelTester, QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from inglenook.app.chat.conversation_list import ConversationList
@@ -92,6 +93,18 @@ def test_the_current_conversation_stays_current_when_the_list_changes(chats: Con
     chats.set_current(2)
 
     chats.set_entries([ConversationEntry(4, "Newest"), *ENTRIES])
+
+    assert chats.view.currentIndex().data() == "Tax & <b>lease</b>"
+
+
+@pytest.mark.no_qt_log  # without a screen, Qt warns that a menu cannot take the keyboard
+def test_a_menu_that_is_left_leaves_the_current_conversation(chats: ConversationList) -> None:
+    chats.set_current(2)
+    other = chats.view.model().index(0, 0)
+    assert chats.view.currentIndex() != other
+    QTimer.singleShot(0, lambda: QApplication.activePopupWidget().close())
+
+    chats.view.menu_requested.emit(chats.view.visualRect(other).center())
 
     assert chats.view.currentIndex().data() == "Tax & <b>lease</b>"
 
