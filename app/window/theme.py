@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication
 COLUMN_WIDTH = 760
 MIN_SCALE, MAX_SCALE, SCALE_STEP = 0.7, 3.0, 0.1
 _SMALLEST_BODY_POINTS = 10.5
+_STYLE = "inglenook_style"
 _GENERIC_FAMILIES = {"Sans Serif", "Sans", "sans-serif", ""}
 Scheme = Literal["system", "light", "dark"]
 Contrast = Literal["system", "usual", "high"]
@@ -118,7 +119,9 @@ class Theme(QObject):
         # A generic alias often means the widest font of the machine.
         generic = system.family() in _GENERIC_FAMILIES
         self._families = ["Inter", "Noto Sans", "DejaVu Sans"] if generic else [system.family()]
-        application.setStyle("Fusion")
+        if application.property(_STYLE) != "Fusion":  # with a style sheet, Qt no longer says which one it is
+            application.setStyle("Fusion")
+            application.setProperty(_STYLE, "Fusion")
         # Kept, because what it hands out ends with it on the Python side.
         self._hints = application.styleHints()
         self._system_scheme = self._hints.colorScheme()
@@ -310,9 +313,13 @@ class Theme(QObject):
             self._apply()
 
     def _apply(self) -> None:
-        self._application.setFont(self.font())
-        self._application.setPalette(self.palette())
-        self._application.setStyleSheet(self.style_sheet())
+        # Setting what is set already polishes every widget again.
+        if self._application.font() != self.font():
+            self._application.setFont(self.font())
+        if self._application.palette() != self.palette():
+            self._application.setPalette(self.palette())
+        if self._application.styleSheet() != self.style_sheet():
+            self._application.setStyleSheet(self.style_sheet())
         self.changed.emit()
 
 

@@ -130,8 +130,8 @@ def test_each_restart_counts_anew():
     calls = []
     timer = IdleTimer(lambda: calls.append(time.monotonic()), 0.2)
     for _ in range(5):
-        timer.restart()
         last = time.monotonic()
+        timer.restart()
         threading.Event().wait(0.02)
 
     assert wait_until(lambda: bool(calls))

@@ -86,7 +86,10 @@ def test_a_long_value_is_quoted_in_part() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kv_dtype": "q4"}, "kv_dtype must be None, float32, float16, bfloat16, int8, float8_e4m3fn, got 'q4'"),
+        (
+            {"kv_dtype": "q4"},
+            "kv_dtype must be None, float32, float16, bfloat16, int8, float8_e4m3fn, got 'q4'",
+        ),
         ({"speculation": 1}, "speculation must be True or False, got 1"),
         ({"backend": None}, "backend must be a name, got None"),
         ({"context_length": 0}, "context_length must be a whole number from 1"),
