@@ -294,7 +294,7 @@ class ConversationList(QWidget):
         selection.setCurrentIndex(index, keep)
         menu = self.menu(index)
         if menu.exec(self.view.viewport().mapToGlobal(point)) is None:
-            selection.setCurrentIndex(QModelIndex(shown), keep)  # the page still shows that chat
+            selection.setCurrentIndex(shown, keep)  # the page still shows that chat
         menu.deleteLater()
 
     def menu(self, index: Index) -> QMenu:
