@@ -7,6 +7,7 @@ into a queue and wake it. The end of the channel is the end of the child, so a d
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import selectors
@@ -157,8 +158,8 @@ class ChildHome:
             fault = self._converse(process, channel)
         finally:
             os.close(channel)
-            self._reap(process)
-        return None if self._stopping else describe_end(process.returncode, bytes(self._tail), fault)
+            status = self._reap(process)
+        return None if self._stopping else describe_end(status, bytes(self._tail), fault)
 
     def _converse(self, process: subprocess.Popen[bytes], channel: int) -> str | None:
         """Read, write and watch until the channel ends; return what the child did wrong, if it was that."""
@@ -259,15 +260,19 @@ class ChildHome:
         first_cancel_at = min(list(self._cancelled_at.values()), default=math.inf)
         return max(self._progress_at, first_cancel_at) + self._stall_timeout_s
 
-    def _reap(self, process: subprocess.Popen[bytes]) -> None:
+    def _reap(self, process: subprocess.Popen[bytes]) -> int:
+        """Wait for the child's end, which is forced where it does not come; return its status."""
         assert process.stderr is not None
         try:
             process.wait(_REAP_S)
         except subprocess.TimeoutExpired:
             # It closed its channel and lives on.
             process.kill()
-            process.wait(_REAP_S)
+            # On an overloaded computer even that takes long; it is reaped when the next child is started.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_REAP_S)
         process.stderr.close()
+        return -signal.SIGKILL if process.returncode is None else process.returncode
 
 
 def describe_end(returncode: int, stderr: bytes, fault: str | None) -> str:

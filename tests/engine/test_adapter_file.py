@@ -72,6 +72,7 @@ def test_logits_are_those_of_transformers_with_the_adapter_in_its_weights(
 
 
 @pytest.mark.parametrize("name", ["phi3", "mixtral", "qwen3moe", "gemma3", "olmo2"])
+@pytest.mark.slow
 def test_every_kind_of_matrix_can_be_adapted(tmp_path: Path, name: str) -> None:
     make_checkpoint(tmp_path / "model", name)
     adapter = write_adapter(tmp_path / "adapter", tmp_path / "model")

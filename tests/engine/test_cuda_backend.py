@@ -83,6 +83,7 @@ def assert_equal(ours, reference, batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("name", SPECS)
+@pytest.mark.slow
 def test_prompts_decodes_and_mixed_steps_give_the_references_logits(name: str) -> None:
     spec = SPECS[name]
     ours, reference = both(spec)

@@ -36,6 +36,7 @@ BLOCKED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_gpu_checks_import_nothing_that_a_bare_machine_lacks() -> None:
     paths = [str(REPOSITORY / "tests" / part) for part in ("engine", "gpu")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TRITON_INTERPRET": "1"}
@@ -53,6 +54,7 @@ def test_the_gpu_checks_import_nothing_that_a_bare_machine_lacks() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this computer has a card")
+@pytest.mark.slow
 def test_without_a_card_the_script_says_so_and_fails() -> None:
     done = subprocess.run(
         [RUN],

@@ -335,6 +335,7 @@ def test_token_ids_that_the_model_does_not_have_are_refused(client, params):
 
 
 @pytest.mark.parametrize(("prompt", "reply"), [(0.7, 0.3), (0.4, 0.5)], ids=["wait", "give way and resume"])
+@pytest.mark.slow
 def test_long_chats_that_do_not_fit_together_are_all_answered(tiny, monkeypatch, prompt, reply):
     monkeypatch.setattr(memory_plan, "_SPARE_CONTEXTS", 1)
     length, most = int(prompt * CONTEXT), int(reply * CONTEXT)

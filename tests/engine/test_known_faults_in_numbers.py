@@ -57,6 +57,7 @@ def relative_error(got: torch.Tensor, want: torch.Tensor) -> float:
         *(("torch-cpu", form) for form in (*FORMAT_IDS, "F16", "BF16", "F32")),
     ],
 )
+@pytest.mark.slow
 def test_an_embedding_is_read_in_the_format_that_its_own_header_names(
     tmp_path: Path, name: str, form: str
 ) -> None:
@@ -107,6 +108,7 @@ def test_blocks_beyond_two_to_the_31_elements_are_found(tmp_path: Path, name: st
 
 @pytest.mark.parametrize(("name", "dtype"), [*CACHES, ("reference", "float32")])
 @pytest.mark.parametrize("size", [6e4, 2e5], ids=["near the end of float16", "beyond float16"])
+@pytest.mark.slow
 def test_large_values_over_a_long_context_stay_numbers(
     tmp_path: Path, name: str, dtype: KVDtype, size: float
 ) -> None:

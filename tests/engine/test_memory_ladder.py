@@ -147,6 +147,7 @@ main(sys.argv[1:], EngineCore)
 """
 
 
+@pytest.mark.slow
 def test_an_engine_process_without_memory_is_replaced_by_the_next_request(tiny, tmp_path):
     script = tmp_path / "starved_engine.py"
     script.write_text(STARVED)

@@ -70,6 +70,7 @@ def test_the_new_model_is_in_the_library_with_what_it_cost(folder: Path, tmp_pat
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.slow
 def test_models_that_the_native_kernels_do_not_run_are_both_measured_on_pytorch(tmp_path: Path) -> None:
     source = write_tiny_folder(tmp_path / "model", dtype=torch.float32)
 

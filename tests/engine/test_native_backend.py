@@ -85,6 +85,7 @@ def run(model: NativeModel, ids: list[int], sizes: list[int], table: list[int] =
         {"attention_scale": 0.2},
     ],
 )
+@pytest.mark.slow
 def test_logits_are_those_of_the_reference(folder: Path, isa: str, changes: dict[str, Any]) -> None:
     assert_like_the_reference(folder, isa, tiny_spec(**changes))
 
@@ -163,6 +164,7 @@ def test_features_of_architectures_keep_rows_exact(folder: Path, isa: str) -> No
         ("head", np.inf, "float16"),
     ],
 )
+@pytest.mark.slow
 def test_a_bad_number_in_a_weight_shows_in_the_logits(
     folder: Path, isa: str, name: str, bad: float, kv_dtype: KVDtype
 ) -> None:
@@ -197,6 +199,7 @@ def test_every_instruction_set_gives_the_same_logits(folder: Path, isa: str, kv_
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("kv_dtype", ["float16", "int8"])
+@pytest.mark.slow
 def test_chunking_changes_nothing(folder: Path, isa: str, kv_dtype: str) -> None:
     total = 80 if isa == "scalar" else 280
     spec = tiny_spec(sliding_windows=(0, 40, 100))

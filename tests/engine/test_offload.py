@@ -58,6 +58,7 @@ def deviation(a: torch.Tensor, b: torch.Tensor) -> float:
 
 @pytest.mark.parametrize("name", SPECS)
 @pytest.mark.parametrize("card_layers", [1, 2])
+@pytest.mark.slow
 def test_both_parts_together_give_the_logits_of_the_whole_model(
     tmp_path, name: str, card_layers: int
 ) -> None:

@@ -40,6 +40,7 @@ next(handle.events(20))
         "",
     ],
 )
+@pytest.mark.slow
 def test_a_parent_that_ends_in_any_way_leaves_no_orphan(end: str, prompt: str) -> None:
     shown = subprocess.run(
         [sys.executable, "-W", "error", "-c", PARENT + end, FAKE_CORE, prompt],

@@ -81,6 +81,7 @@ def test_logits_that_are_not_numbers_are_refused(bad):
 
 
 @pytest.mark.parametrize("params", [{}, {"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.05}])
+@pytest.mark.slow
 def test_draws_follow_the_softmax_by_chi_square(params):
     generator = np.random.default_rng(1)
     logits = generator.normal(size=8).astype(np.float32)

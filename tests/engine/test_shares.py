@@ -87,6 +87,7 @@ def run(models: list[CudaModel], batch: Batch) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize(("name", "kv_dtype"), [*((name, "float32") for name in SPECS), ("biases", "int8")])
+@pytest.mark.slow
 def test_every_card_gets_the_logits_of_one_that_has_the_whole_model(name: str, kv_dtype: str) -> None:
     spec, count = SPECS[name]
     source = RandomModel(spec, lambda tensor: "Q8_0")

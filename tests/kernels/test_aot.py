@@ -31,6 +31,7 @@ def test_a_kernel_compiles_for_three_architectures_without_a_card() -> None:
     assert "3 kernels compiled" in done.stdout
 
 
+@pytest.mark.slow
 def test_nothing_compiled_is_a_failure() -> None:
     done = run("--only", "no kernel has this name", "--processes", "1")
 

@@ -129,6 +129,7 @@ def test_every_instruction_set_gives_the_same_bits(name: str) -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("name", PACKED_FORMATS)
+@pytest.mark.slow
 def test_a_row_does_not_depend_on_its_mates_or_on_threads(isa: str, name: str) -> None:
     library = load_native(isa)
     columns = columns_of(name)[-1]

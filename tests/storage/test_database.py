@@ -179,6 +179,7 @@ for turn in range(100_000):
 
 
 @pytest.mark.parametrize("num_lines", [1, 2, 7, 40, 101])
+@pytest.mark.slow
 def test_killed_writer_loses_nothing_acknowledged(path: Path, num_lines: int) -> None:
     acknowledged = _kill_after(path, num_lines)
 

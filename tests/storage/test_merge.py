@@ -235,6 +235,7 @@ def gone(path: Path) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
+@pytest.mark.slow
 def test_a_file_that_cannot_be_restored_is_a_sentence_and_changes_nothing(
     file_db: Database, backup: Path, spoil: object, words: str
 ) -> None:
@@ -260,6 +261,7 @@ def test_the_history_is_no_backup_of_itself(file_db: Database) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3])
+@pytest.mark.slow
 def test_stopping_at_any_moment_leaves_everything_as_it_was(
     file_db: Database, backup: Path, after: int
 ) -> None:

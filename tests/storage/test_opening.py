@@ -136,6 +136,7 @@ def filled(crashed: Path, tmp_path: Path) -> Path:
     return tmp_path / "filled" / "history.db"
 
 
+@pytest.mark.slow
 def test_garbled_end_of_the_write_ahead_file_gives_a_prefix(filled: Path, tmp_path: Path) -> None:
     random_ = random.Random(5)
     wal = filled.with_name(filled.name + "-wal").read_bytes()

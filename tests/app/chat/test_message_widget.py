@@ -140,6 +140,7 @@ def test_every_control_has_a_name(widget: MessageWidget) -> None:
 
 
 @pytest.mark.parametrize("scale", [0.7, 1.0, 2.0, 3.0])
+@pytest.mark.slow
 def test_no_text_is_clipped_at_any_scale(widget: MessageWidget, theme: Theme, scale: float) -> None:
     theme.set_scale(scale)
     widget.restyle()

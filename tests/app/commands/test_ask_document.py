@@ -230,6 +230,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         (["--in", "1"], ["mill 2019.txt"]),
     ],
 )
+@pytest.mark.slow
 def test_documents_of_the_profile_are_asked_in_their_scope(
     profile: Engine, capsys: pytest.CaptureFixture[str], scope: list[str], names: list[str]
 ) -> None:

@@ -196,6 +196,7 @@ def test_search_and_list_keep_to_collection_name_and_year(run: Run, papers: Path
 
 
 @pytest.mark.parametrize("text", ['"', "*", "a OR b", "NEAR(", "name:x", "' OR 1=1 --", "%", "\x00", "()"])
+@pytest.mark.slow
 def test_nothing_that_is_typed_becomes_syntax(run: Run, papers: Path, text: str) -> None:
     run("add", str(papers), "--collection", "All of it")
 

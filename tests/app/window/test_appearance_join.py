@@ -23,6 +23,7 @@ def profile(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_size_of_text_and_colours_last_as_settings(qtbot: QtBot, theme: Theme, profile: Path) -> None:
     desk = open_desk(qtbot, theme, profile)
     desk.window.actions_by_name["zoom_in"].trigger()

@@ -357,6 +357,7 @@ def test_no_label_and_no_button_guesses_whether_a_text_is_rich(desk: WindowDesk)
 
 
 @pytest.mark.parametrize("scale", [0.8, 1.0, 2.0])
+@pytest.mark.slow
 def test_no_button_is_cut_at_any_zoom(desk: WindowDesk, theme: Theme, scale: float) -> None:
     theme.set_scale(scale)
     desk.window.resize(1280, 720)

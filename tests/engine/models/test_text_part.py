@@ -50,6 +50,7 @@ def with_pictures(alone: Path, target: Path, prefix: str) -> Path:
 
 
 @pytest.mark.parametrize("prefix", ["language_model.model.", "model.language_model."])
+@pytest.mark.slow
 def test_the_language_part_gives_the_logits_of_the_model_alone(
     alone: Path, tmp_path: Path, prefix: str
 ) -> None:

@@ -72,6 +72,7 @@ _LOOK_ALIKES = st.lists(
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("name", ["chatml", "trimming", "switching", "escaping", "pieces"])
 @given(contents=st.lists(_LOOK_ALIKES, min_size=1, max_size=3))
+@pytest.mark.slow
 def test_no_content_changes_the_number_of_control_tokens(
     tokenizers_by_name: dict[str, Tokenizer], name: str, contents: list[str]
 ) -> None:

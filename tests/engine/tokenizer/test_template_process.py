@@ -186,6 +186,7 @@ def test_closing_ends_the_worker_and_twice_is_fine() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("template", ["{{ 1 }}", _ESCAPES[0]])
+@pytest.mark.slow
 def test_no_worker_outlives_a_parent_that_is_killed(template: str) -> None:
     program = (
         "import sys, time\n"

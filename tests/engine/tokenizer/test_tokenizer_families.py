@@ -90,6 +90,7 @@ def write_gguf(tokenizer: tokenizers.Tokenizer, pre: str, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.slow
 def test_a_thousand_strings_have_the_ids_of_the_original_pipeline(family: str, tmp_path: Path) -> None:
     theirs = original(family)
     with (
