@@ -261,7 +261,7 @@ class EngineBridge(QObject):
             self.restart()
         self.wake()
         request_id = next(self._ids)
-        opened = self._open[request_id] = _Open(is_embedding)
+        opened = self._open[request_id] = _Open(is_embedding, self._num_deaths)
         try:
             opened.handle = send(partial(self._reader.put, request_id))
         except EngineStoppedError as error:
@@ -329,7 +329,10 @@ class EngineBridge(QObject):
     def _take_answer(self, request_id: int, event: Event) -> None:
         opened = self._open[request_id]
         if isinstance(event, TokenText):
-            self._mark_running()
+            if (
+                opened.num_deaths == self._num_deaths
+            ):  # text that was held back may come after the engine's end
+                self._mark_running()
             if not opened.is_cancelled:
                 self.reply_text.emit(request_id, event.text, event.token_ids)
             return
@@ -379,5 +382,6 @@ class _Load:
 @dataclass(slots=True)
 class _Open:
     is_embedding: bool
+    num_deaths: int  # of the engine, when it was asked
     handle: Handle[Any] | None = None
     is_cancelled: bool = False

@@ -237,6 +237,24 @@ def test_after_close_requests_fail_quietly_and_closing_twice_is_fine(
     assert not watch.ends
 
 
+def test_text_that_arrives_after_the_engine_s_end_does_not_make_it_run(
+    qtbot: QtBot, bridge: EngineBridge, client: FakeClient
+) -> None:
+    watch = Watch(bridge)
+    bridge.load(Path("/models/m.gguf"))
+    qtbot.waitUntil(lambda: bridge.model_state().phase == "ready")
+    bridge.submit(ASK)
+    asked = client.requests[0]
+
+    asked.say("a")
+    asked.say("b")  # held back for the next signal
+    client.die("It was ended.", asked)
+    qtbot.waitUntil(lambda: bool(watch.ends))
+
+    assert "".join(text for _, text, _ in watch.texts) == "ab"
+    qtbot.waitUntil(lambda: bridge.engine_state.phase == "stopped")
+
+
 def test_a_killed_engine_keeps_the_text_and_comes_back(qtbot: QtBot, child: EngineBridge) -> None:
     watch = Watch(child)
     child.load(Path("model.gguf"))

@@ -121,6 +121,7 @@ def shoot(models: Path, out: Path, scheme: str, factor: str) -> int:
         window, application = opened(has_models=True)
         application.settings.set("chat.temperature", 0.0)
         application.settings.set("chat.max_tokens", 160)
+        application.settings.set("chat.titles", False)  # the names of chats are the same each time
         chat = window.chat
         chat.composer.send_requested.emit(
             "Give me three names for a small bakery by the sea, with a reason each."

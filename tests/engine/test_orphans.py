@@ -20,6 +20,7 @@ import functools, os, signal, sys, time
 from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import EngineClient
 from inglenook.engine.request import Request
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
 client = EngineClient(functools.partial(ChildHome, command=(sys.executable, "-I", sys.argv[1]), stop_timeout_s=0.3))
 client.load("model.gguf")
 print(client.submit(Request(prompt="pid")).result(20).text, flush=True)
