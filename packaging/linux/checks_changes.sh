@@ -65,7 +65,7 @@ c = dbapi2.connect('$data/history.db'); c.execute('PRAGMA user_version = 9999');
 p10_remove() {
     local out before
     before=$(facts)
-    [[ $before == *'"replies": 2'* && $before == *'"documents": 1'* ]] || return
+    [[ $before == *'"replies": 2'* && $before == *'"documents": 2'* ]] || return
     out=$(as_root sh -c "$(readme 'sudo dpkg --purge')" 2>&1) || { echo "$out"; return 1; }
     echo "$out"
     [[ ! -e $debian/opt/inglenook && ! -e $debian/usr/bin/inglenook && ! -e $debian/usr/share/inglenook ]] || return

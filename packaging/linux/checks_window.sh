@@ -120,14 +120,15 @@ use_window() {
     done
     xdotool mouseup 1
     wait "$drag"
-    await '"documents": 1' 90 && await '"embedded": 3' 90 || return
+    # Beside the sample that a first start brings.
+    await '"documents": 2' 90 && await '"unembedded": 0' 90 || return
     seen+=", dropped PDF"
     say "How much refrigerant does the outdoor unit hold?" && await '"replies": 2' 180 || return
     sleep 1
     picture cited-answer || return
     # The small model may answer badly; the sources that it was given must be there all the same.
-    [[ $(facts) != *'"sources": 0'* ]] || return
-    seen+=", answer with $(facts | sed 's/.*"sources": \([0-9]*\), "cited": \([0-9]*\).*/\1 sources, \2 cited/')"
+    [[ $(facts) != *'"manual": 0'* ]] || return
+    seen+=", answer with $(facts | sed 's/.*"sources": \([0-9]*\), "manual": [0-9]*, "cited": \([0-9]*\).*/\1 sources, \2 cited/')"
     xdotool windowfocus --sync "$window" key ctrl+q
     wait "$program" || return
 }
