@@ -76,4 +76,4 @@ def test_a_question_is_asked_and_its_answer_heard_through_the_accessibility_bus(
     assert [name for name in names if "object" in name or "&" in name] == []
     assert heard["nameless"] == []
     assert (heard["field"], heard["typed"], heard["send"], heard["pressed"]) == (True, True, True, True)
-    assert "The capital of France is Paris." in str(heard["answer"])
+    assert "The capital of France is Paris" in str(heard["answer"])
