@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QTimer
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtCore import QObject, QTimer
 
 from inglenook.app.application import Application
 from inglenook.app.chat.conversation_list_model import ConversationEntry
@@ -19,6 +18,7 @@ from inglenook.app.chat.folder_join import FolderJoin
 from inglenook.app.chat.title_writer import TitleWriter
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.banner import BannerLine
+from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.conversation_search import ConversationHit, SearchFilter, search_conversations
 from inglenook.storage.conversation_shelf import TRASH_DAYS, ConversationShelf, Shelf
@@ -265,29 +265,21 @@ class ChatListJoin(QObject):
         self._app.tasks.write(restore, restored)
 
     def _ask_delete(self, ids: list[int]) -> None:
-        box = QMessageBox(self._window)
-        box.setWindowTitle(self.tr("Delete chat") if len(ids) == 1 else self.tr("Delete chats"))
-        many = self.tr("Delete {0} chats for good?")
-        box.setText(self._sentence(ids, self.tr("Delete “{0}” for good?"), many))
-        box.setInformativeText(self.tr("It cannot be taken back after this."))
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        delete = box.addButton(self.tr("Delete"), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        for made in box.buttons():
-            made.setObjectName("plain_button")
-
         def deleted(_result: object) -> None:
             self._window.banner.clear_line("moved")  # there is nothing left to undo
             for conversation_id in ids:
                 self._app.answering.cached_text.forget_conversation(conversation_id)
             self.refresh()
 
-        def answered(pressed: object) -> None:
-            if pressed is delete:
-                self._app.tasks.write(lambda db: forget_conversations(db, ids), deleted)
-
-        box.buttonClicked.connect(answered)
-        box.open()
+        many = self.tr("Delete {0} chats for good?")
+        confirm(
+            self._window,
+            title=self.tr("Delete chat") if len(ids) == 1 else self.tr("Delete chats"),
+            question=self._sentence(ids, self.tr("Delete “{0}” for good?"), many),
+            detail=self.tr("It cannot be taken back after this."),
+            button=self.tr("Delete"),
+            accepted=lambda: self._app.tasks.write(lambda db: forget_conversations(db, ids), deleted),
+        )
 
     def _with_current(self, act: Callable[[list[int]], object]) -> None:
         """Do something with what is chosen in the list while that has the keyboard, or else with what is on screen."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QObject
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtWidgets import QFileDialog
 
 from inglenook.app.application import Application
 from inglenook.app.chat.export import (
@@ -20,7 +20,7 @@ from inglenook.app.chat.export import (
     write_export,
 )
 from inglenook.app.chat.message_list_model import Message
-from inglenook.app.text.plain_label import plain_button_text
+from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.database import Database
 from inglenook.storage.message_edits import MessageEdits
@@ -101,19 +101,15 @@ class SelectionJoin(QObject):
             self._chats.tell(self.tr("Stop the reply first; then messages can be deleted."))
             return
         ids = [message.id for message in self._selection.messages]
-        box = QMessageBox(self._window)
-        box.setWindowTitle(self.tr("Delete messages"))
         one = self.tr("Delete this message?")
-        box.setText(one if len(ids) == 1 else self.tr("Delete these {0} messages?").format(len(ids)))
-        box.setInformativeText(
-            self.tr("A question and its answer go together, with all their versions. The rest stays.")
+        confirm(
+            self._window,
+            title=self.tr("Delete messages"),
+            question=one if len(ids) == 1 else self.tr("Delete these {0} messages?").format(len(ids)),
+            detail=self.tr("A question and its answer go together, with all their versions. The rest stays."),
+            button=self.tr("Delete"),
+            accepted=lambda: self._delete(ids),
         )
-        delete = box.addButton(plain_button_text(self.tr("Delete")), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        for made in box.buttons():
-            made.setObjectName("plain_button")
-        box.buttonClicked.connect(lambda pressed: self._delete(ids) if pressed is delete else None)
-        box.open()
 
     def _delete(self, ids: Sequence[int | str]) -> None:
         def work(db: Database) -> None:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox
 
 from inglenook.app.answers.answering import Answer
 from inglenook.app.application import Application
 from inglenook.app.chat.selection_join import SelectionJoin
-from inglenook.app.text.plain_label import plain_button_text
+from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.database import Database
 from inglenook.storage.message_edits import MessageEdits
@@ -168,18 +167,14 @@ class TurnJoin(QObject):
         if self._window.chat.composer.is_streaming:
             self._chats.tell(self.tr("Stop the reply first; then its turn can be deleted."))
             return
-        box = QMessageBox(self._window)
-        box.setWindowTitle(self.tr("Delete question and answer"))
-        box.setText(self.tr("Delete this question and its answer?"))
-        box.setInformativeText(
-            self.tr("All versions of both go with it. What was said before and after stays.")
+        confirm(
+            self._window,
+            title=self.tr("Delete question and answer"),
+            question=self.tr("Delete this question and its answer?"),
+            detail=self.tr("All versions of both go with it. What was said before and after stays."),
+            button=self.tr("Delete"),
+            accepted=lambda: self._delete(message_id),
         )
-        delete = box.addButton(plain_button_text(self.tr("Delete")), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        for made in box.buttons():
-            made.setObjectName("plain_button")
-        box.buttonClicked.connect(lambda pressed: self._delete(message_id) if pressed is delete else None)
-        box.open()
 
     def _delete(self, message_id: int) -> None:
         self.end_edit()

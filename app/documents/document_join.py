@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QLineEdit, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QLineEdit
 
 from inglenook.app.answers.citations import ShownCitation
 from inglenook.app.application import Application
@@ -18,6 +18,7 @@ from inglenook.app.documents.source_panel import SourceView
 from inglenook.app.tasks import Task
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.banner import BannerLine
+from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.parsing.document import PagePicture, ParsedPage
 from inglenook.storage.records import FORGOTTEN, Document, Source, VersionStatus
@@ -303,23 +304,17 @@ class DocumentJoin(QObject):
         document = self._find(document_id)
         if document is None:
             return
-        box = QMessageBox(self._window)
-        box.setWindowTitle(self.tr("Remove document"))
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(self.tr("Remove “{0}” from Inglenook?").format(label(document.name, 80)))
-        box.setInformativeText(
-            self.tr(
+        confirm(
+            self._window,
+            title=self.tr("Remove document"),
+            question=self.tr("Remove “{0}” from Inglenook?").format(label(document.name, 80)),
+            detail=self.tr(
                 "Its text, its search index and the quotes under earlier answers are deleted for good. The file "
                 "itself stays where it is."
-            )
+            ),
+            button=self.tr("Remove"),
+            accepted=lambda: self._forget(document_id),
         )
-        remove = box.addButton(self.tr("Remove"), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        for made in box.buttons():
-            made.setObjectName("plain_button")
-        box.buttonClicked.connect(lambda pressed: self._forget(document_id) if pressed is remove else None)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.open()
 
     def _forget(self, document_id: int) -> None:
         self._forgetting = document_id

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox
 
 from inglenook.app.application import Application
 from inglenook.app.bridge import CHAT, EngineState, ModelState
@@ -17,9 +16,9 @@ from inglenook.app.models.memory_need import memory_need
 from inglenook.app.models.model_card import CardState, ModelCard, gigabytes
 from inglenook.app.models.model_settings_join import ModelSettingsJoin
 from inglenook.app.models.model_shelf import ShelfState
-from inglenook.app.text.plain_label import plain_button_text
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.banner import BannerLine
+from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.engine.model_catalogue import STARTER_CHAT, STARTER_EMBEDDER, CatalogueEntry
 from inglenook.engine.model_library import InstalledModel
@@ -114,21 +113,17 @@ class ModelJoin(QObject):
         if model is None or model.is_reference:
             self._app.models.remove(name)
             return
-        box = QMessageBox(self._window)
-        box.setWindowTitle(self.tr("Remove model"))
         size = gigabytes(model.record.size_bytes)
-        box.setText(self.tr("Remove {0}, {1}?").format(label(self._title_of(name), 60), size))
         known = any(entry.name == name for entry in self._app.models.catalogue)
         again = self.tr("It can be downloaded again.") if known else self.tr("This copy is deleted for good.")
-        box.setInformativeText(self.tr("Chats that it answered stay as they are. {0}").format(again))
-        remove = box.addButton(plain_button_text(self.tr("Remove")), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        for made in box.buttons():
-            made.setObjectName("plain_button")
-        box.buttonClicked.connect(
-            lambda pressed: self._app.models.remove(name) if pressed is remove else None
+        confirm(
+            self._window,
+            title=self.tr("Remove model"),
+            question=self.tr("Remove {0}, {1}?").format(label(self._title_of(name), 60), size),
+            detail=self.tr("Chats that it answered stay as they are. {0}").format(again),
+            button=self.tr("Remove"),
+            accepted=lambda: self._app.models.remove(name),
         )
-        box.open()
 
     def _take_removed(self, name: str, freed_bytes: int) -> None:
         """Say what a removal freed; the settings of that model go with it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QMessageBox
 
 from inglenook.app.application import Application
 from inglenook.app.bridge import CHAT, ModelState
@@ -15,8 +14,8 @@ from inglenook.app.settings_page.persona_dialog import PersonaDialog
 from inglenook.app.settings_page.settings_page import SettingsPage
 from inglenook.app.settings_presets import values_in_words
 from inglenook.app.settings_table import OWN_STYLE_KEYS, SETTINGS
-from inglenook.app.text.plain_label import plain_button_text
 from inglenook.app.text.rich_text import label
+from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.personas import Persona
 
@@ -80,20 +79,16 @@ class SettingsJoin(QObject):
         self.page.rows[key].field.setFocus()
 
     def _ask_reset_all(self) -> None:
-        box = QMessageBox(self._window)
-        box.setWindowTitle(self.tr("Reset all settings"))
         keys = [key for key in self._app.settings.shown_keys() if not self._app.settings.is_default(key)]
         count = self.tr("1 setting goes") if len(keys) == 1 else self.tr("{0} settings go").format(len(keys))
-        box.setText(self.tr("{0} back to the default.").format(count))
-        box.setInformativeText(self.tr("Personas, chats, documents and models stay as they are."))
-        reset = box.addButton(plain_button_text(self.tr("Reset")), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        for made in box.buttons():
-            made.setObjectName("plain_button")
-        box.buttonClicked.connect(
-            lambda pressed: self._app.settings.reset(*keys) if pressed is reset else None
+        confirm(
+            self._window,
+            title=self.tr("Reset all settings"),
+            question=self.tr("{0} back to the default.").format(count),
+            detail=self.tr("Personas, chats, documents and models stay as they are."),
+            button=self.tr("Reset"),
+            accepted=lambda: self._app.settings.reset(*keys),
         )
-        box.open()
 
     def _take_setting(self, key: str, _value: object) -> None:
         if not self._late.is_made:
@@ -185,17 +180,11 @@ class SettingsJoin(QObject):
         persona = self._app.personas.get(persona_id)
         if persona is None:
             return
-        box = QMessageBox(self._window)
-        box.setWindowTitle(self.tr("Delete persona"))
-        box.setText(self.tr("Delete the persona “{0}”?").format(label(persona.name, 60)))
-        box.setInformativeText(
-            self.tr("Chats that use it go on without it. What was written with it stays as it is.")
+        confirm(
+            self._window,
+            title=self.tr("Delete persona"),
+            question=self.tr("Delete the persona “{0}”?").format(label(persona.name, 60)),
+            detail=self.tr("Chats that use it go on without it. What was written with it stays as it is."),
+            button=self.tr("Delete"),
+            accepted=lambda: self._app.personas.delete(persona_id),
         )
-        delete = box.addButton(plain_button_text(self.tr("Delete")), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        for made in box.buttons():
-            made.setObjectName("plain_button")
-        box.buttonClicked.connect(
-            lambda pressed: self._app.personas.delete(persona_id) if pressed is delete else None
-        )
-        box.open()

@@ -10,11 +10,12 @@ from datetime import datetime
 from pathlib import Path
 
 from PySide6.QtCore import QLocale, QObject, Qt, Signal
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtWidgets import QFileDialog
 
 from inglenook.app.application import Application
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.banner import BannerLine
+from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.backup import back_up
 from inglenook.storage.database import Database
@@ -90,27 +91,20 @@ class BackupJoin(QObject):
         )
 
     def _ask(self, path: Path, found: BackupContents) -> None:
-        box = QMessageBox(self._window)
-        box.setWindowTitle(self.tr("Restore a backup"))
-        box.setTextFormat(Qt.TextFormat.PlainText)
         words = self.tr("“{0}” holds {1} chats with {2} messages, and {3} documents.")
         numbers = [QLocale().toString(n) for n in (found.conversations, found.messages, found.documents)]
-        box.setText(words.format(label(path.name, 80), *numbers))
-        box.setInformativeText(
-            self.tr(
+        confirm(
+            self._window,
+            title=self.tr("Restore a backup"),
+            question=words.format(label(path.name, 80), *numbers),
+            detail=self.tr(
                 "What is new in it is added to what is here. Nothing that is here is changed, and restoring the same "
                 "backup again adds nothing."
-            )
+            ),
+            button=self.tr("Add what is new"),
+            accepted=lambda: self.restore(path),
+            is_destructive=False,
         )
-        restore = box.addButton(self.tr("Add what is new"), QMessageBox.ButtonRole.AcceptRole)
-        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-        box.setDefaultButton(restore)
-        box.setEscapeButton(cancel)
-        for made in box.buttons():
-            made.setObjectName("plain_button")
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.buttonClicked.connect(lambda pressed: self.restore(path) if pressed is restore else None)
-        box.open()
 
     def _take_report(self, result: tuple[MergeReport, dict[str, object]]) -> None:
         report, stored = result

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, QUrl, Signal
+from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QMessageBox
 
 from inglenook.app.application import HISTORY_FILE, Application
 from inglenook.app.window.banner import BannerLine
+from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.app.window.privacy_page import KeptPlace, PrivacyPage
 from inglenook.storage.backup import automatic_backups
@@ -43,25 +43,17 @@ class PrivacyJoin(QObject):
 
     def ask_forget(self) -> None:
         """Ask twice-clearly whether everything is to be forgotten."""
-        box = QMessageBox(self._window)
-        box.setWindowTitle(self.tr("Forget everything"))
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(self.tr("Forget all chats and all documents for good?"))
-        box.setInformativeText(
-            self.tr(
+        confirm(
+            self._window,
+            title=self.tr("Forget everything"),
+            question=self.tr("Forget all chats and all documents for good?"),
+            detail=self.tr(
                 "They cannot be taken back after this. Models and settings stay, and so do the documents' own files "
                 "and the backups that you made."
-            )
+            ),
+            button=self.tr("Forget everything"),
+            accepted=self._forget,
         )
-        forget = box.addButton(self.tr("Forget everything"), QMessageBox.ButtonRole.DestructiveRole)
-        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-        box.setDefaultButton(cancel)
-        box.setEscapeButton(cancel)
-        for made in box.buttons():
-            made.setObjectName("plain_button")
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.buttonClicked.connect(lambda pressed: self._forget() if pressed is forget else None)
-        box.open()
 
     def _forget(self) -> None:
         for conversation_id in list(self._window_busy()):

@@ -69,4 +69,8 @@ def test_slices_of_wider_rows_are_normalised_in_place() -> None:
 
 
 def test_no_rows_are_no_work() -> None:
-    add_rms_norm(torch.empty(0, 8), torch.ones(8), EPS, torch.empty(0, 8))
+    memory = torch.full((2, 8), 7.0)
+
+    add_rms_norm(torch.empty(0, 8), torch.ones(8), EPS, memory[:0])
+
+    assert torch.equal(memory, torch.full((2, 8), 7.0))

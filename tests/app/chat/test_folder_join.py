@@ -112,11 +112,13 @@ def test_several_chats_are_dragged_into_a_folder_and_out_again(desk: WindowDesk)
 
 @pytest.mark.parametrize("raw", [b"", b"[", b"[999]", b'["1"]', b"{}", b"[true]", b"\xff" * 9])
 def test_what_another_program_drags_in_moves_nothing(desk: WindowDesk, raw: bytes, qtbot: QtBot) -> None:
-    model, data = desk.window.sidebar.chats.model, QMimeData()
+    model, data, before = desk.window.sidebar.chats.model, QMimeData(), listed(desk)
     data.setData(MIME_TYPE, raw)
 
     with qtbot.assertNotEmitted(model.move_requested):
         model.dropMimeData(data, Qt.DropAction.MoveAction, -1, -1, model.index(0))
+
+    assert listed(desk) == before
 
 
 def test_deleting_a_folder_keeps_its_chats_and_can_be_undone(desk: WindowDesk) -> None:

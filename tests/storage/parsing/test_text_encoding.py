@@ -129,4 +129,5 @@ def test_any_few_bytes_are_decoded_or_refused(size: int) -> None:
     for seed in range(200):
         data = random.Random(seed).randbytes(size)
         with contextlib.suppress(UnsupportedTypeError, DamagedDocumentError):
-            decode_text(data).text.encode()
+            text = decode_text(data).text
+            assert text.encode().decode() == text
