@@ -26,6 +26,7 @@ IDLE_MS = 60_000
 MAX_KEPT = 600
 MAX_WAITING = 400
 MAX_DEATHS = 4
+_END_MS = 5_000
 _FONT_SIZE = 100.0
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _STEP = re.compile(r"([MLQCHVZ])([^MLQCHVZ]*)", re.IGNORECASE)
@@ -91,7 +92,11 @@ class MathsDrawings(QObject):
     def close(self) -> None:
         """End the process. Closing twice is fine."""
         self._waiting.clear()
+        process = self._process
         self._rest()
+        if process is not None:
+            # At once but on an overloaded computer; one that still runs must not be destroyed.
+            process.waitForFinished(_END_MS)
 
     def _ask(self) -> None:
         if self._asked is not None or not self._waiting:
@@ -140,9 +145,8 @@ class MathsDrawings(QObject):
         if process is not None:
             process.finished.disconnect(self._take_end)
             process.errorOccurred.disconnect(self._take_error)
+            process.finished.connect(process.deleteLater)
             process.kill()
-            process.waitForFinished(1_000)
-            process.deleteLater()
 
     def _end_process(self) -> None:
         """Give up the formula that takes too long."""
