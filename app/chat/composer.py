@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -35,6 +35,16 @@ MAX_LINES = 8
 LONG_PASTE_CHARS = 20_000
 LONG_LINE_CHARS = 4_000
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_OF_CANDIDATES = (
+    *_ENTER,
+    Qt.Key.Key_Escape,
+    Qt.Key.Key_Tab,
+    Qt.Key.Key_Backtab,
+    Qt.Key.Key_Up,
+    Qt.Key.Key_Down,
+    Qt.Key.Key_PageUp,
+    Qt.Key.Key_PageDown,
+)
 
 
 class Composer(QWidget):
@@ -290,13 +300,23 @@ class _Edit(QPlainTextEdit):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
 
+    @property
+    def is_composing(self) -> bool:
+        """Whether an input method has begun a word that is not chosen yet."""
+        return bool(self.textCursor().block().layout().preeditAreaText())
+
+    def event(self, event: QEvent) -> bool:
+        # These keys choose or leave a candidate: then they are nobody's shortcut, and send, stop and go nowhere.
+        is_key = event.type() in (QEvent.Type.KeyPress, QEvent.Type.ShortcutOverride)
+        if is_key and self.is_composing and event.key() in _OF_CANDIDATES:  # type: ignore[attr-defined]  # a key event
+            event.accept()
+            return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        is_composing = bool(self.textCursor().block().layout().preeditAreaText())
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         control, shift = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
-        if event.key() in _ENTER and is_composing:
-            event.accept()
-        elif event.key() in _ENTER and modifiers in (Qt.KeyboardModifier.NoModifier, control):
+        if event.key() in _ENTER and modifiers in (Qt.KeyboardModifier.NoModifier, control):
             self.enter_pressed.emit()
         elif event.key() in _ENTER and modifiers == shift:
             # A paragraph, not the line separator that a plain text edit would insert.
@@ -306,7 +326,7 @@ class _Edit(QPlainTextEdit):
             self.insertPlainText("\t")
         elif event.key() == Qt.Key.Key_Escape:
             self.escape_pressed.emit()
-        elif event.key() == Qt.Key.Key_Up and not is_composing and self.document().isEmpty():
+        elif event.key() == Qt.Key.Key_Up and self.document().isEmpty():
             self.recall_pressed.emit()
         else:
             super().keyPressEvent(event)

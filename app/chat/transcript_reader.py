@@ -6,7 +6,7 @@ The base of `MessageView`, which owns the rows and widgets and places them. GUI 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFocusEvent, QGuiApplication, QKeyEvent
+from PySide6.QtGui import QFocusEvent, QGuiApplication, QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QAbstractScrollArea
 
 from inglenook.app.chat.copied_message import copied_message
@@ -188,6 +188,8 @@ class TranscriptReader(QAbstractScrollArea):
     def _focus_text(self) -> bool:
         for row, widget in self._widgets:
             if self._rows.place(row)[0] == self._current:
+                # It is read from its first line on; writing has left the caret at the end.
+                widget.browser.moveCursor(QTextCursor.MoveOperation.Start)
                 widget.browser.setFocus(Qt.FocusReason.ShortcutFocusReason)
                 return True
         return False
