@@ -25,7 +25,7 @@ from inglenook.app.settings_page.persona_shelf import PersonaShelf
 from inglenook.app.single_instance import SingleInstance
 from inglenook.app.tasks import Tasks
 from inglenook.engine.client import EngineClient
-from inglenook.engine.model_catalogue import STARTER_CHAT, STARTER_EMBEDDER
+from inglenook.engine.library.model_catalogue import STARTER_CHAT, STARTER_EMBEDDER
 from inglenook.engine.model_library import InstalledModel
 from inglenook.storage.database import Database
 from inglenook.storage.errors import StorageError

@@ -29,7 +29,7 @@ from inglenook.app.tasks import start_thread
 from inglenook.engine.client import EngineClient, OnEvent
 from inglenook.engine.errors import EngineStoppedError
 from inglenook.engine.handle import Handle
-from inglenook.engine.messages import Notice
+from inglenook.engine.homes.messages import Notice
 from inglenook.engine.request import (
     Embedded,
     Event,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from inglenook.engine.messages import Notice
+from inglenook.engine.homes.messages import Notice
 from inglenook.engine.request import Event, LoadProgress, TokenText
 
 TEXT_INTERVAL_S = 0.033

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inglenook.engine.backend import Backend, WeightSource
-from inglenook.engine.card_choice import CardChooser
-from inglenook.engine.cuda_backend import NAME as CUDA
-from inglenook.engine.cuda_backend import cuda_status
+from inglenook.engine.cards.card_choice import CardChooser
+from inglenook.engine.cards.cuda_backend import NAME as CUDA
+from inglenook.engine.cards.cuda_backend import cuda_status
+from inglenook.engine.cards.placement import CardOptions
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
 from inglenook.engine.kv_cache import KVDtype
 from inglenook.engine.models.spec import ModelSpec
 from inglenook.engine.native_backend import NAME as NATIVE
 from inglenook.engine.native_backend import NativeBackend, has_floats, refusal
-from inglenook.engine.placement import CardOptions
 from inglenook.engine.torch_backend import TORCH_BACKENDS, TorchBackend
 from inglenook.kernels.native import NativeUnavailableError
 from inglenook.kernels.native_interface import KV_DTYPE_IDS

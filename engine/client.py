@@ -21,13 +21,12 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
-from inglenook.engine.child_home import ChildHome
 from inglenook.engine.errors import EngineStoppedError
-from inglenook.engine.frames import FrameError, encode_command
 from inglenook.engine.handle import Handle, Reply
-from inglenook.engine.home import Home, InProcessHome, MakeHome
-from inglenook.engine.idle_timer import IdleTimer
-from inglenook.engine.messages import (
+from inglenook.engine.homes.child_home import ChildHome
+from inglenook.engine.homes.frames import FrameError, encode_command
+from inglenook.engine.homes.home import Home, InProcessHome, MakeHome
+from inglenook.engine.homes.messages import (
     Answer,
     Cancel,
     Command,
@@ -41,7 +40,9 @@ from inglenook.engine.messages import (
     Submit,
     UnloadModel,
 )
-from inglenook.engine.process import MakeCore, engine_core
+from inglenook.engine.homes.process import MakeCore, engine_core
+from inglenook.engine.homes.restarts import Restarts
+from inglenook.engine.idle_timer import IdleTimer
 from inglenook.engine.request import (
     TERMINAL_EVENTS,
     Embedded,
@@ -54,7 +55,6 @@ from inglenook.engine.request import (
     Request,
     Unloaded,
 )
-from inglenook.engine.restarts import Restarts
 
 logger = logging.getLogger(__name__)
 

@@ -18,10 +18,7 @@ from pathlib import Path
 
 from inglenook.engine.endings import cancelled, fail, finished_before_start
 from inglenook.engine.errors import InvalidRequestError, NotEnoughMemoryError, NotLoadedError
-from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder, is_encoder, load_encoder
-from inglenook.engine.loaded_model import LoadCancelledError, LoadedModel, load_model
-from inglenook.engine.memory_promises import MemoryPromises
-from inglenook.engine.messages import (
+from inglenook.engine.homes.messages import (
     Cancel,
     Command,
     EmbedTexts,
@@ -34,6 +31,9 @@ from inglenook.engine.messages import (
     Submit,
     UnloadModel,
 )
+from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder, is_encoder, load_encoder
+from inglenook.engine.loaded_model import LoadCancelledError, LoadedModel, load_model
+from inglenook.engine.memory_promises import MemoryPromises
 from inglenook.engine.prompt import Prompt, make_prompt
 from inglenook.engine.request import Failed, Finished, Forgotten, LoadProgress, Unloaded
 from inglenook.engine.slot import Slot

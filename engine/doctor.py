@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from inglenook.engine.cards.graphics import GraphicsFacts, graphics
 from inglenook.engine.cpu import default_num_threads, physical_cores
-from inglenook.engine.graphics import GraphicsFacts, graphics
 from inglenook.engine.memory import MemoryState, memory_state
 
 _PROBE_TIMEOUT_S = 60.0

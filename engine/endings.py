@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from inglenook.engine.errors import EngineError, InternalEngineError
-from inglenook.engine.messages import Emit
+from inglenook.engine.homes.messages import Emit
 from inglenook.engine.request import Failed, Finished
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from inglenook.engine.draw import Draw
+from inglenook.engine.cards.draw import Draw
 from inglenook.engine.logprobs import token_logprob
 from inglenook.engine.penalties import TokenCounts, penalised
 from inglenook.engine.request import FinishReason, SamplingParams, TokenLogprob, TokenText

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from inglenook.engine.errors import error_from_kind
-from inglenook.engine.messages import Stats
+from inglenook.engine.homes.messages import Stats
 from inglenook.engine.request import TERMINAL_EVENTS, Event, Failed, Finished, LoadProgress, TokenText
 
 logger = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ import torch
 from inglenook.engine.adapter_shelf import AdapterShelf
 from inglenook.engine.backend import Backend, BackendModel
 from inglenook.engine.backend_choice import choose_backend
+from inglenook.engine.cards.placement import CardOptions
 from inglenook.engine.cpu import default_num_threads
 from inglenook.engine.kv_blocks import KVBlocks
 from inglenook.engine.memory import estimate_need, kv_bytes
@@ -24,7 +25,6 @@ from inglenook.engine.memory_plan import memory_places, plan_memory
 from inglenook.engine.memory_promises import MemoryPromises
 from inglenook.engine.model_runner import ModelRunner
 from inglenook.engine.models.spec import ModelSpec
-from inglenook.engine.placement import CardOptions
 from inglenook.engine.request import Loaded, LoadOptions, LoadProgress
 from inglenook.engine.scheduler import Scheduler
 from inglenook.engine.sequence import StepPlan

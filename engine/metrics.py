@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from inglenook.engine.messages import Stats
+from inglenook.engine.homes.messages import Stats
 from inglenook.engine.request import Finished, FinishReason, SamplingParams
 
 PREFIX = "inglenook"

@@ -26,12 +26,18 @@ import msgspec
 
 from inglenook.engine.backend import Progress
 from inglenook.engine.errors import EngineError, FetchError, LibraryError, ModelNotFoundError
-from inglenook.engine.fetch import fetch_hub_file, fetch_wheel, no_room_left
+from inglenook.engine.library.fetch import fetch_hub_file, fetch_wheel, no_room_left
+from inglenook.engine.library.model_catalogue import (
+    CATALOGUE,
+    CatalogueEntry,
+    HubSource,
+    ModelKind,
+    catalogue_entry,
+)
+from inglenook.engine.library.model_import import ModelFacts, copy_model, inspect_model, shown
+from inglenook.engine.library.model_names import check_name, is_name, is_unicode, suggest_name
+from inglenook.engine.library.partial_folder import PARTIAL, partial_folder
 from inglenook.engine.memory import estimate_listed_need
-from inglenook.engine.model_catalogue import CATALOGUE, CatalogueEntry, HubSource, ModelKind, catalogue_entry
-from inglenook.engine.model_import import ModelFacts, copy_model, inspect_model, shown
-from inglenook.engine.model_names import check_name, is_name, is_unicode, suggest_name
-from inglenook.engine.partial_folder import PARTIAL, partial_folder
 from inglenook.engine.private_files import make_folder, replace_file, sync_folder
 
 _RECORD = "model.json"

@@ -10,7 +10,7 @@ import torch
 
 from inglenook.engine.backend import BackendModel
 from inglenook.engine.batch import build_batch
-from inglenook.engine.draw import Draw, Drawer
+from inglenook.engine.cards.draw import Draw, Drawer
 from inglenook.engine.kv_blocks import BlockCopy
 from inglenook.engine.sequence import StepPlan
 

@@ -14,8 +14,8 @@ import time
 import traceback
 
 from inglenook.engine.backend import StepCancelledError
+from inglenook.engine.cards.draw import Draw
 from inglenook.engine.completion import Completion
-from inglenook.engine.draw import Draw
 from inglenook.engine.endings import cancelled, fail
 from inglenook.engine.errors import (
     ContextLengthError,
@@ -23,10 +23,10 @@ from inglenook.engine.errors import (
     NotEnoughMemoryError,
 )
 from inglenook.engine.generation import Generation
+from inglenook.engine.homes.messages import EmbedTexts, Emit, LoadModel, Notice, Submit, UnloadModel
 from inglenook.engine.loaded_encoder import EmbeddingJob, LoadedEncoder
 from inglenook.engine.loaded_model import LoadedModel
 from inglenook.engine.memory_ladder import MemoryLadder, is_out_of_memory
-from inglenook.engine.messages import EmbedTexts, Emit, LoadModel, Notice, Submit, UnloadModel
 from inglenook.engine.metrics import SlotMetrics
 from inglenook.engine.model_runner import Row
 from inglenook.engine.prompt import Prompt

@@ -29,11 +29,11 @@ NETWORK = {
 }  # fmt: skip
 # Each with what it is for; the design's section 7 names the reasons there may be.
 MAY_USE_NETWORK = {
-    "engine/fetch_worker.py": {"huggingface_hub"},  # the download of a model that the user named
-    "engine/ranks.py": {
+    "engine/library/fetch_worker.py": {"huggingface_hub"},  # the download of a model that the user named
+    "engine/cards/ranks.py": {
         "torch.distributed"
     },  # several cards, when asked for: the loopback interface and their own links
-    "engine/process_posix.py": {"socket"},  # an inherited pair of sockets to the child, no address
+    "engine/homes/process_posix.py": {"socket"},  # an inherited pair of sockets to the child, no address
     "storage/parsing/frames.py": {"socket"},  # the same to the parser process
     "storage/parsing/worker.py": {"socket"},  # the same, its other end
 }

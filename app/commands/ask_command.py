@@ -16,8 +16,8 @@ from inglenook.app.settings_presets import DEFAULT_PRESET, preset_values
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import EngineError, error_from_kind
 from inglenook.engine.handle import Handle, Reply
+from inglenook.engine.library.model_catalogue import STARTER_CHAT
 from inglenook.engine.memory import memory_state
-from inglenook.engine.model_catalogue import STARTER_CHAT
 from inglenook.engine.model_doctor.process import known_report
 from inglenook.engine.model_library import ModelLibrary
 from inglenook.engine.request import (

@@ -10,8 +10,8 @@ from inglenook.app.commands.command_name import with_command
 from inglenook.app.commands.quantize_command import add_quantize
 from inglenook.app.commands.terminal import StatusLine, harmless_json, one_line, wrapped
 from inglenook.app.paths import UserFolders, ensure, given_path, user_folders
+from inglenook.engine.library.model_catalogue import CATALOGUE, STARTER_CHAT, CatalogueEntry, catalogue_entry
 from inglenook.engine.memory import format_bytes, memory_state
-from inglenook.engine.model_catalogue import CATALOGUE, STARTER_CHAT, CatalogueEntry, catalogue_entry
 from inglenook.engine.model_library import InstalledModel, ModelLibrary
 
 

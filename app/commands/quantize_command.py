@@ -11,12 +11,12 @@ from inglenook.app.commands.terminal import StatusLine, one_line
 from inglenook.app.errors import AppError
 from inglenook.app.paths import ensure, given_path, user_folders
 from inglenook.engine.errors import ModelNotFoundError
+from inglenook.engine.library.model_names import suggest_name
 from inglenook.engine.memory import format_bytes
 from inglenook.engine.model_library import ModelLibrary
-from inglenook.engine.model_names import suggest_name
 
 if TYPE_CHECKING:
-    from inglenook.engine.model_quantizing import QuantizedModel
+    from inglenook.engine.library.model_quantizing import QuantizedModel
 
 _MAX_TEXT_BYTES = 1 << 20
 _STAGES = {
@@ -59,8 +59,8 @@ def add_quantize(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def run_quantize(options: argparse.Namespace) -> int:
     """Quantise a model; returns the exit status."""
     # torch is imported only for this
-    from inglenook.engine.model_quantizing import quantize_model
-    from inglenook.engine.perplexity_text import TEXT
+    from inglenook.engine.library.model_quantizing import quantize_model
+    from inglenook.engine.library.perplexity_text import TEXT
     from inglenook.engine.weights.quantize import Quantization
 
     folders = user_folders()

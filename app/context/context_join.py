@@ -24,8 +24,8 @@ from inglenook.app.context.summary_chat import SummaryChat
 from inglenook.app.context.window_fill import WindowFill, window_fill
 from inglenook.app.window.centred_column import in_column
 from inglenook.app.window.main_window import MainWindow
+from inglenook.engine.library.model_details import ModelDetails, read_details
 from inglenook.engine.memory import memory_state
-from inglenook.engine.model_details import ModelDetails, read_details
 from inglenook.storage.messages import Messages
 from inglenook.storage.records import Message
 from inglenook.storage.token_counts import TurnCount, turn_counts

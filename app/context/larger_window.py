@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from inglenook.app.context.context_panel import LargerWindow
 from inglenook.engine.kv_cache import KVDtype
+from inglenook.engine.library.model_details import ModelDetails
 from inglenook.engine.memory import format_bytes
-from inglenook.engine.model_details import ModelDetails
 from inglenook.engine.request import Loaded
 
 

@@ -19,8 +19,8 @@ from inglenook.app.bridge import CHAT, EngineBridge, ModelState
 from inglenook.app.models.memory_need import memory_need
 from inglenook.app.settings import AppSettings
 from inglenook.app.tasks import Tasks
+from inglenook.engine.library.model_details import ModelDetails, read_details
 from inglenook.engine.memory import LISTED_CONTEXT, format_bytes, memory_state
-from inglenook.engine.model_details import ModelDetails, read_details
 from inglenook.engine.model_library import InstalledModel
 from inglenook.engine.request import Failed, Finished, Request
 

@@ -25,9 +25,9 @@ from inglenook.app.models.memory_need import fit_of
 from inglenook.app.models.model_settings_join import free_for_a_model
 from inglenook.app.tasks import Task
 from inglenook.app.window.main_window import MainWindow
+from inglenook.engine.library.model_import import ModelFacts, inspect_model
+from inglenook.engine.library.model_names import suggest_name
 from inglenook.engine.memory import estimate_listed_need, format_bytes
-from inglenook.engine.model_import import ModelFacts, inspect_model
-from inglenook.engine.model_names import suggest_name
 
 _END_S = 3.0
 _LOOK_S = 0.2

@@ -20,12 +20,12 @@ from inglenook.app.text.rich_text import label
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
-from inglenook.engine.model_catalogue import STARTER_CHAT, STARTER_EMBEDDER, CatalogueEntry
+from inglenook.engine.library.model_catalogue import STARTER_CHAT, STARTER_EMBEDDER, CatalogueEntry
 from inglenook.engine.model_library import InstalledModel
 
 
 class ModelJoin(QObject):
-    """Shows models and does what is asked of them; `comparison` asks two at once."""
+    """Shows models and does what is asked of them; `imports` takes files in, `comparison` asks two at once."""
 
     def __init__(self, window: MainWindow, application: Application) -> None:
         super().__init__(window)
@@ -33,10 +33,10 @@ class ModelJoin(QObject):
         self._progress: dict[str, tuple[int, int]] = {}
         self._problems: dict[str, str] = {}
         self._is_known = False
-        self._imports = ImportJoin(window, application)
-        self._imports.progress.connect(self._take_making)
-        self._imports.done.connect(self._take_made)
-        self._imports.failed.connect(self._take_failure)
+        self.imports = ImportJoin(window, application)
+        self.imports.progress.connect(self._take_making)
+        self.imports.done.connect(self._take_made)
+        self.imports.failed.connect(self._take_failure)
         self._making: dict[str, tuple[str, int, int]] = {}
         self._settings = ModelSettingsJoin(window, window.theme, application)
         self.comparison = ComparisonJoin(window, application)
@@ -69,11 +69,11 @@ class ModelJoin(QObject):
 
     def add(self, paths: Sequence[Path]) -> None:
         """Use model files where they are."""
-        self._imports.add(paths)
+        self.imports.add(paths)
 
     def choose_file(self) -> None:
         """Ask for a model file in a dialog, and how to take it in."""
-        self._imports.choose()
+        self.imports.choose()
 
     def _get(self, name: str) -> None:
         self._problems.pop(name, None)
@@ -87,7 +87,7 @@ class ModelJoin(QObject):
 
     def _cancel(self, name: str) -> None:
         self._app.models.cancel(name)
-        self._imports.cancel(name)
+        self.imports.cancel(name)
         self._progress.pop(name, None)
         self._making.pop(name, None)
         self._show()

@@ -18,7 +18,7 @@ from inglenook.app.settings_table import MODEL_SETTINGS
 from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.theme import Theme
-from inglenook.engine.model_details import ModelDetails, TemplateCheck
+from inglenook.engine.library.model_details import ModelDetails, TemplateCheck
 
 TEMPLATE = "chat_template"
 

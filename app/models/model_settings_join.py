@@ -14,8 +14,8 @@ from inglenook.app.models.memory_need import fit_of, memory_need
 from inglenook.app.models.model_settings_dialog import TEMPLATE, ModelSettingsDialog
 from inglenook.app.settings_table import MODEL_SETTINGS
 from inglenook.app.window.theme import Theme
+from inglenook.engine.library.model_details import check_template, read_details
 from inglenook.engine.memory import format_bytes, memory_state
-from inglenook.engine.model_details import check_template, read_details
 from inglenook.engine.model_library import InstalledModel
 
 

@@ -16,8 +16,8 @@ from PySide6.QtCore import QObject, Signal
 
 from inglenook.app.errors import AppError
 from inglenook.app.tasks import Task, Tasks
+from inglenook.engine.library.model_catalogue import CATALOGUE, CatalogueEntry, ModelKind
 from inglenook.engine.memory import memory_state
-from inglenook.engine.model_catalogue import CATALOGUE, CatalogueEntry, ModelKind
 from inglenook.engine.model_library import InstalledModel, ModelLibrary
 
 _REPORT_S = 0.1

@@ -32,8 +32,8 @@ def main() -> int:
 
 
 def _quantize(asked: dict[str, Any]) -> str:
-    from inglenook.engine.model_quantizing import quantize_model
-    from inglenook.engine.perplexity_text import TEXT
+    from inglenook.engine.library.model_quantizing import quantize_model
+    from inglenook.engine.library.perplexity_text import TEXT
     from inglenook.engine.weights.quantize import Quantization
 
     def progress(stage: str, done: int, total: int) -> None:

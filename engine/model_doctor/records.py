@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from inglenook.engine.errors import EngineError
+from inglenook.engine.library.model_import import model_files
 from inglenook.engine.model_doctor.report import DoctorReport
-from inglenook.engine.model_import import model_files
 from inglenook.engine.private_files import make_folder, replace_file
 
 

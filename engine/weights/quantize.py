@@ -17,7 +17,7 @@ import torch
 
 from inglenook.engine.backend import Progress
 from inglenook.engine.errors import UnsupportedModelError
-from inglenook.engine.model_import import model_files
+from inglenook.engine.library.model_import import model_files
 from inglenook.engine.private_files import make_folder, open_file
 from inglenook.engine.weights.json_file import read_json_file
 from inglenook.engine.weights.loader import MAX_CONFIG_BYTES, ModelFile

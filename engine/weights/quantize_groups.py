@@ -20,6 +20,7 @@ import numpy.typing as npt
 import torch
 
 from inglenook.engine.errors import LibraryError, ModelFileError, UnsupportedModelError
+from inglenook.engine.installed_pip import pip_is_installed
 
 WeightType = Literal["qint4", "qint8", "qfloat8"]
 WEIGHT_TYPES: tuple[WeightType, ...] = get_args(WeightType)
@@ -113,7 +114,7 @@ class Quanto:
 
 
 def _how_to_install() -> str:
-    if importlib.util.find_spec("pip") is None:  # as in an installed package
+    if not pip_is_installed():  # as in an installed package
         return (
             "This Python has no pip to install it with. Quantise with an inglenook that was installed from source, and "
             "use 'inglenook models import FOLDER' here."

@@ -22,7 +22,7 @@ import json
 import sys
 
 # What dependencies name and the program never imports: an installer of packages, a compiler's helper, and the hub's
-# other transport, which engine/fetch_worker.py turns off.
+# other transport, which engine/library/fetch_worker.py turns off.
 LEFT_OUT = {"inglenook", "pip", "setuptools", "hf-xet", "hf_xet"}
 
 report = json.load(open(sys.argv[1], encoding="utf-8"))

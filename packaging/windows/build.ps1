@@ -5,7 +5,7 @@
 # Needs CPython 3.11 with pip to run pip itself, and makensis 3.08 or newer. CPU only: an NSIS installer may not exceed
 # 2 GB, which PyTorch with CUDA does. Sign the program and the installer with signtool afterwards.
 #
-# What must be done in the program first: counterparts of what is POSIX-only (engine/process_windows.py says what is
+# What must be done in the program first: counterparts of what is POSIX-only (engine/homes/process_windows.py says what is
 # missing: inherited sockets, limits, locks), %LOCALAPPDATA% in app/paths.py, and a look at sandboxing the parser.
 param(
     [Parameter(Mandatory)] [string] $Python,

@@ -16,7 +16,7 @@ from inglenook.app.application import HISTORY_FILE, Application
 from inglenook.app.paths import UserFolders, user_folders
 from inglenook.app.single_instance import SingleInstance
 from inglenook.engine.client import EngineClient
-from inglenook.engine.model_import import ModelFacts
+from inglenook.engine.library.model_import import ModelFacts
 from inglenook.engine.model_library import ModelLibrary
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database

@@ -18,10 +18,10 @@ from pytestqt.qtbot import QtBot
 
 from inglenook.app.bridge import EngineBridge, EngineState, ModelState
 from inglenook.app.event_reader import TEXT_INTERVAL_S
-from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import EngineClient
+from inglenook.engine.homes.child_home import ChildHome
+from inglenook.engine.homes.restarts import MAX_RESTARTS
 from inglenook.engine.request import LoadProgress, Request
-from inglenook.engine.restarts import MAX_RESTARTS
 
 FAKE_CORE = Path(__file__).parents[1] / "engine" / "fake_core.py"
 ASK = Request(prompt="count 3")

@@ -148,7 +148,7 @@ def test_a_chat_a_document_a_restart_and_the_death_of_each_process(
     desk.window.actions_by_name["new_chat"].trigger()
     desk.window.sidebar.documents.ticked.emit(documents.documents[0].id, False)
     ask(desk, "Count slowly from one to five hundred in words.")
-    for process in descendants(of="inglenook.engine.process"):
+    for process in descendants(of="inglenook.engine.homes.process"):
         process.kill()
     wait(desk, lambda: desk.messages[-1].state in ("failed", "interrupted"))
     kept = desk.messages[-1].text

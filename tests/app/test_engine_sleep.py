@@ -14,9 +14,9 @@ from window_desk import WindowDesk, put_model
 
 from inglenook.app.bridge import EMBEDDER, EngineBridge
 from inglenook.app.window.theme import Theme
-from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import EngineClient
-from inglenook.engine.messages import Notice
+from inglenook.engine.homes.child_home import ChildHome
+from inglenook.engine.homes.messages import Notice
 from inglenook.engine.request import Request
 
 FAKE_CORE = Path(__file__).parents[1] / "engine" / "fake_core.py"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import EngineClient
+from inglenook.engine.homes.child_home import ChildHome
 
 FAKE_CORE = str(Path(__file__).with_name("fake_core.py"))
 COMMAND = (sys.executable, "-I", FAKE_CORE)

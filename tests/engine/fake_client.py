@@ -14,7 +14,7 @@ import numpy as np
 
 from inglenook.engine.errors import EngineStoppedError
 from inglenook.engine.handle import Handle
-from inglenook.engine.messages import Notice
+from inglenook.engine.homes.messages import Notice
 from inglenook.engine.request import (
     Embedded,
     Event,

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from inglenook.engine.messages import (
+from inglenook.engine.homes.messages import (
     Cancel,
     Command,
     Emit,
@@ -31,7 +31,7 @@ from inglenook.engine.messages import (
     Stats,
     Submit,
 )
-from inglenook.engine.messages import UnloadModel as Unload
+from inglenook.engine.homes.messages import UnloadModel as Unload
 from inglenook.engine.request import (
     Failed,
     Finished,
@@ -205,6 +205,6 @@ _SCRIPTS: dict[str, Callable[[int], object]] = {
 
 
 if __name__ == "__main__":
-    from inglenook.engine.process import main
+    from inglenook.engine.homes.process import main
 
     main(sys.argv[1:], FakeCore)

@@ -5,8 +5,8 @@ import torch
 from tiny_gguf import write_tiny_gguf
 
 from inglenook.engine.backend_choice import backend_statuses, choose_backend
+from inglenook.engine.cards.placement import CardOptions
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
-from inglenook.engine.placement import CardOptions
 from inglenook.engine.weights.loader import open_model
 
 

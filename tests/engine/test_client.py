@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import (
     EngineError,
@@ -24,6 +23,7 @@ from inglenook.engine.errors import (
     NotLoadedError,
 )
 from inglenook.engine.handle import Handle, Reply
+from inglenook.engine.homes.child_home import ChildHome
 from inglenook.engine.request import (
     Event,
     Failed,

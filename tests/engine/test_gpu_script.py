@@ -27,7 +27,7 @@ class Block:
 
 sys.meta_path.insert(0, Block())
 import check_host, check_models, check_operations, machine, measure, parts
-import inglenook.engine.backend_choice, inglenook.engine.triton_operations
+import inglenook.engine.backend_choice, inglenook.engine.cards.triton_operations
 print("all there")
 """
 BLOCKED = {

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import EngineClient
+from inglenook.engine.homes.child_home import ChildHome
 from inglenook.engine.idle_timer import IdleTimer
 from inglenook.engine.request import Request, Unloaded
 

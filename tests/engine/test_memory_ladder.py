@@ -9,9 +9,9 @@ import torch
 from tiny_gguf import write_tiny_gguf
 
 from inglenook.engine import memory_ladder, memory_plan
-from inglenook.engine.child_home import ChildHome
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import ContextLengthError, EngineStoppedError, NotEnoughMemoryError
+from inglenook.engine.homes.child_home import ChildHome
 from inglenook.engine.memory import MemoryState
 from inglenook.engine.memory_ladder import is_out_of_memory
 from inglenook.engine.model_runner import ModelRunner
@@ -136,7 +136,7 @@ import sys
 from inglenook.engine import memory_ladder
 from inglenook.engine.core import EngineCore
 from inglenook.engine.model_runner import ModelRunner
-from inglenook.engine.process import main
+from inglenook.engine.homes.process import main
 run = ModelRunner.run
 def starve(self, plan, draws=()):
     if any(chunk.sequence.token_ids[0] == 99 for chunk in plan.chunks):

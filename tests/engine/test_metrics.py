@@ -6,7 +6,7 @@ import pytest
 from tiny_gguf import write_tiny_gguf
 
 from inglenook.engine.client import EngineClient
-from inglenook.engine.messages import Stats
+from inglenook.engine.homes.messages import Stats
 from inglenook.engine.metrics import Histogram, exposition
 from inglenook.engine.request import LoadOptions, Request, SamplingParams
 

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from tiny_gguf import write_tiny_gguf
 
-from inglenook.engine import fetch, model_library, model_names
+from inglenook.engine import model_library
 from inglenook.engine.errors import FetchError, LibraryError, ModelFileError, ModelNotFoundError
-from inglenook.engine.model_catalogue import (
+from inglenook.engine.library import fetch, model_names
+from inglenook.engine.library.model_catalogue import (
     CATALOGUE,
     STARTER_CHAT,
     STARTER_EMBEDDER,

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the engine proc
 
 PARENT = """
 import functools, os, signal, sys, time
-from inglenook.engine.child_home import ChildHome
+from inglenook.engine.homes.child_home import ChildHome
 from inglenook.engine.client import EngineClient
 from inglenook.engine.request import Request
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored

@@ -10,8 +10,8 @@ import safetensors.torch
 import tokenizers
 import torch
 
+from inglenook.engine.library.perplexity_text import TEXT
 from inglenook.engine.models.config_spec import spec_from_config
-from inglenook.engine.perplexity_text import TEXT
 from inglenook.engine.weights.metadata import Metadata
 from inglenook.engine.weights.names import hf_places
 

@@ -11,13 +11,13 @@ from check_operations import Outcome
 from machine import Machine
 from random_models import RandomModel, Steps, small_spec
 
-from inglenook.engine.cuda_backend import CudaBackend
-from inglenook.engine.cuda_model import CudaModel
-from inglenook.engine.device_decoder import DeviceDecoder, StepBuffers
-from inglenook.engine.device_operations import PlainOperations
+from inglenook.engine.cards.cuda_backend import CudaBackend
+from inglenook.engine.cards.cuda_model import CudaModel
+from inglenook.engine.cards.device_decoder import DeviceDecoder, StepBuffers
+from inglenook.engine.cards.device_operations import PlainOperations
+from inglenook.engine.cards.ranks import ProcessRanks
+from inglenook.engine.cards.triton_operations import TritonOperations
 from inglenook.engine.models.spec import ModelSpec, RopeSpec
-from inglenook.engine.ranks import ProcessRanks
-from inglenook.engine.triton_operations import TritonOperations
 
 # logits may be off by twice what rounding every operation to the compute dtype costs
 OWN_ERROR = 2.0

@@ -7,11 +7,11 @@ from check_models import load
 from machine import Machine
 from random_models import Steps
 
-from inglenook.engine.cuda_model import CudaModel
-from inglenook.engine.device_operations import DeviceLinear
-from inglenook.engine.draw import Draw
+from inglenook.engine.cards.cuda_model import CudaModel
+from inglenook.engine.cards.device_operations import DeviceLinear
+from inglenook.engine.cards.draw import Draw
+from inglenook.engine.cards.plain_drawer import PlainDrawer
 from inglenook.engine.models.spec import ModelSpec
-from inglenook.engine.plain_drawer import PlainDrawer
 from inglenook.engine.request import SamplingParams
 
 Row = dict[str, float | str]

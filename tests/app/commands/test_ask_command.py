@@ -18,9 +18,9 @@ import pytest
 from inglenook.app.cli import run
 from inglenook.app.commands import ask_command
 from inglenook.engine.handle import Handle
+from inglenook.engine.library.model_import import ModelFacts
 from inglenook.engine.model_doctor.records import DoctorRecords, records_folder
 from inglenook.engine.model_doctor.report import DoctorReport, Finding
-from inglenook.engine.model_import import ModelFacts
 from inglenook.engine.model_library import ModelLibrary
 from inglenook.engine.request import (
     Event,

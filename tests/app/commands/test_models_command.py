@@ -14,8 +14,8 @@ import pytest
 from inglenook.app.cli import run
 from inglenook.engine.backend import Progress
 from inglenook.engine.errors import FetchError
-from inglenook.engine.model_catalogue import CATALOGUE
-from inglenook.engine.model_import import ModelFacts
+from inglenook.engine.library.model_catalogue import CATALOGUE
+from inglenook.engine.library.model_import import ModelFacts
 from inglenook.engine.model_library import InstalledModel, ModelLibrary
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from inglenook.app.cli import run
-from inglenook.engine.perplexity_text import TEXT
+from inglenook.engine.library.perplexity_text import TEXT
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "engine"))
 from tiny_folders import write_tiny_folder

@@ -7,7 +7,7 @@ import pytest
 from inglenook.app.context.larger_window import kv_type_of, larger_window
 from inglenook.app.context.window_fill import window_fill
 from inglenook.engine.context_overflow import reply_reserve
-from inglenook.engine.model_details import ModelDetails
+from inglenook.engine.library.model_details import ModelDetails
 from inglenook.engine.request import Loaded
 from inglenook.storage.token_counts import TurnCount
 

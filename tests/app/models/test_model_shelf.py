@@ -13,7 +13,7 @@ from inglenook.app.errors import AppError
 from inglenook.app.models.model_shelf import ModelShelf, ShelfState
 from inglenook.app.tasks import Tasks
 from inglenook.engine.errors import FetchError
-from inglenook.engine.model_import import ModelFacts
+from inglenook.engine.library.model_import import ModelFacts
 from inglenook.engine.model_library import InstalledModel, ModelLibrary
 
 

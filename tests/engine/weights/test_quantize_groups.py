@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from inglenook.engine.errors import LibraryError, ModelFileError, UnsupportedModelError
+from inglenook.engine.weights import quantize_groups
 from inglenook.engine.weights.quantize_groups import (
     GROUP_SIZES,
     WEIGHT_TYPES,
@@ -107,8 +108,7 @@ def test_the_widest_group_that_divides_a_row_is_taken() -> None:
 
 
 def test_without_the_package_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: there(name) if name == "pip" else None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
 
     with pytest.raises(
         LibraryError, match=r"which is not installed.* -m pip install 'optimum-quanto>=0\.2\.7"
@@ -118,6 +118,7 @@ def test_without_the_package_the_command_that_installs_it_is_named(monkeypatch: 
 
 def test_without_pip_the_way_by_another_computer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(quantize_groups, "pip_is_installed", lambda: False)
 
     with pytest.raises(LibraryError, match=r"has no pip .* 'inglenook models import FOLDER' here"):
         Quanto()

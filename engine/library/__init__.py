@@ -1,0 +1,1 @@
+"""How models come into the library and what is known of them."""
