@@ -20,6 +20,7 @@ from inglenook.storage.records import Conversation, Message, NewSource, ReplyFig
 from inglenook.storage.sources import Sources
 
 DOCUMENTS_OPTION = "document_ids"
+HALF_CHARACTER = "\ufffd"
 
 _TITLE_CHARACTERS = 60
 
@@ -147,6 +148,9 @@ def resume_turn(db: Database, reply_id: int) -> Turn:
         if reply.parent_id is None:
             raise NotFoundError("This message answers no question, so it cannot be gone on with.")
         messages.resume_reply(reply_id)
+        if reply.text.endswith(HALF_CHARACTER):
+            # Cut between the tokens of one character: the model writes it anew.
+            messages.save_reply(reply_id, reply.text.removesuffix(HALF_CHARACTER), ())
         question = messages.get(reply.parent_id)
         return Turn(
             Conversations(db).get(reply.conversation_id),

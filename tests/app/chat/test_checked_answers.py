@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.answers.sentence_checks import SentenceCheck
 from inglenook.app.chat.message_list_model import Citation, Message
@@ -27,15 +23,6 @@ SOURCES = (
     Citation(2, "Manual.pdf", "5", "water", True, is_cited=False),
     Citation(3, "Notes.md", "", "lines", True, is_cited=False),
 )
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    desk.window.resize(1_000, 900)
-    yield desk
-    desk.close()
 
 
 def shown(qtbot: QtBot, theme: Theme, message: Message) -> MessageWidget:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.chat.export import html_document, read_conversation
 from inglenook.app.chat.title_writer import ASKED
@@ -26,15 +24,6 @@ HOSTILE = (
     "```\n<script>alert(1)</script>\n```",
     "$5 <table background=file:///x> and $10",
 )
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    desk.window.resize(1_000, 900)
-    yield desk
-    desk.close()
 
 
 def texts(desk: WindowDesk) -> list[str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from fake_client import FakeClient
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -18,15 +16,6 @@ from inglenook.app.window.theme import Theme
 from inglenook.engine.tokenizer.reasoning import ReasoningTags
 
 OPEN = ReasoningTags("<think>", "</think>", is_open=True)
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    desk.window.resize(1_000, 900)
-    yield desk
-    desk.close()
 
 
 def rows(desk: WindowDesk, index: int = -1) -> list[MessageWidget]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,19 +9,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.answers import answering
 from inglenook.app.window.theme import Theme
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    desk.window.resize(1_000, 900)
-    yield desk
-    desk.close()
 
 
 def start(desk: WindowDesk, question: str = "Count.") -> None:
@@ -67,6 +57,20 @@ def test_a_cut_reply_goes_on_in_the_same_message(desk: WindowDesk, reason: str) 
     assert [message.id for message in desk.messages] == before
     assert desk.messages[-1].text == "One, two, three."
     assert desk.messages[-1].num_branches == 1
+
+
+def test_a10_a_character_that_was_cut_in_the_middle_is_whole_once_the_reply_goes_on(desk: WindowDesk) -> None:
+    start(desk)
+    end(desk, "Hello \ufffd", "length")
+
+    press_continue(desk)
+    asked = desk.client.requests[-1]
+    assert (asked.what.reply_begin, asked.what.reply_begin_ids) == ("Hello ", ())
+    asked.say("😀漢", 3, 4)
+    asked.finish()
+    desk.qtbot.waitUntil(lambda: desk.messages[-1].state == "complete")
+
+    assert desk.messages[-1].text == "Hello 😀漢"
 
 
 def test_a_cut_reply_says_so(desk: WindowDesk) -> None:

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
-from inglenook.app.window.theme import Theme
 from inglenook.storage.conversation_search import search_conversations
 from inglenook.storage.temporary import is_temporary
 
 NONCE = "quetzalmarzipan"
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    desk.window.resize(1_000, 900)
-    yield desk
-    desk.close()
 
 
 def begin(desk: WindowDesk) -> None:
