@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox
-from pytestqt.qtbot import QtBot
 from tiny_folders import write_tiny_folder
 from tiny_gguf import write_tiny_gguf
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.models.import_dialog import ImportDialog
 from inglenook.app.models.import_join import ImportJoin
-from inglenook.app.window.theme import Theme
 
 
 @pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
+def desk(desk: WindowDesk) -> WindowDesk:
     desk.window.show_models()
-    yield desk
-    desk.close()
+    return desk
 
 
 @pytest.fixture
 def imports(desk: WindowDesk) -> ImportJoin:
-    return desk.join.models._imports
+    return desk.join.models.imports
 
 
 def dialog_of(desk: WindowDesk, path: Path) -> ImportDialog:
-    desk.join.models._imports.ask(path)
+    desk.join.models.imports.ask(path)
     (dialog,) = [d for d in desk.window.findChildren(ImportDialog) if d.isVisible()]
     desk.qtbot.waitUntil(lambda: dialog.row is not None or dialog.problem.isVisible())
     return dialog
