@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from inglenook.app.answers.claims import Ground, claims_of, terms
 from inglenook.app.answers.quoting import QuotedPassage
+from inglenook.app.answers.support import Cited, is_said, spoken
 from inglenook.storage.records import FORGOTTEN, Hit, NewSource, Source
 from inglenook.storage.sentences import split_reply
 
@@ -42,20 +43,97 @@ def attach(reply: str, passages: Sequence[Hit], question: str = "") -> list[NewS
     else comes after the page that was asked about. `passages` are what the model was given or could have read, best
     first. What no sentence rests on is kept as a source that is not cited.
     """
-    grounds = [Ground(hit.chunk.text) for hit in passages]
-    words = [terms(f"{hit.chunk.text} {hit.chunk.context}") for hit in passages]
-    asked = _coverages(terms(question), words)
-    most = max(asked, default=0.0) or 1.0
-    asked = [coverage / most for coverage in asked]
-    cited: list[NewSource] = []
-    used: set[int] = set()
-    quoted = _Quoted(passages)
-    for start, end in list(split_reply(reply, 0, len(reply)))[:MAX_SENTENCES]:
-        for index in _supporting(reply[start:end], grounds, words, asked):
-            used.add(index)
-            cited += _citations(quoted[index], reply[start:end], (start, end))
-    rest = [as_source(hit) for index, hit in enumerate(passages) if index not in used]
-    return cited + rest
+    return Citer(passages, question).attach(reply)
+
+
+class Citer:
+    """Cites the sentences of a reply; what is looked up in the passages is made once for all of them."""
+
+    def __init__(self, passages: Sequence[Hit], question: str = "") -> None:
+        self._passages, self._question = passages, question
+        self._grounds = [Ground(hit.chunk.text) for hit in passages]
+        self._words = [terms(f"{hit.chunk.text} {hit.chunk.context}") for hit in passages]
+        asked = _coverages(terms(question), self._words)
+        most = max(asked, default=0.0) or 1.0
+        self._asked = [coverage / most for coverage in asked]
+        self._made: dict[int, QuotedPassage] = {}
+
+    def attach(self, reply: str) -> list[NewSource]:
+        """Return the sources of a reply."""
+        cited: list[NewSource] = []
+        used: set[int | None] = set()
+        for start, end in list(split_reply(reply, 0, len(reply)))[:MAX_SENTENCES]:
+            found = self.cite(reply[start:end])
+            used |= {source.chunk_id for source in found}
+            cited += [replace(source, answer_range=(start, end)) for source in found]
+        return cited + [as_source(hit) for hit in self._passages if hit.chunk.id not in used]
+
+    def cite(self, sentence: str) -> list[NewSource]:
+        """Return the citations of one sentence: the fewest passages that say it; none where they do not."""
+        chosen = self._supporting(sentence)
+        for tried in (chosen, *([index] for index in self._alone(sentence) if [index] != chosen)):
+            if not self._is_said(sentence, tried):
+                continue
+            for index in reversed(tried):
+                fewer = [other for other in tried if other != index]
+                if fewer and self._is_said(sentence, fewer):
+                    tried = fewer
+            return [
+                replace(_source(self._quoted(index), quote), is_cited=True, answer_range=(0, len(sentence)))
+                for index in tried
+                for quote in self._quoted(index).quotes(sentence)
+            ]
+        return []
+
+    def _is_said(self, sentence: str, chosen: Sequence[int]) -> bool:
+        cited: list[Cited] = []
+        headings: list[str] = []
+        for passage in map(self._quoted, chosen):
+            for quote in passage.quotes(sentence):
+                text = passage.hit.chunk.text[slice(*quote)]
+                cited.append(Cited(text, passage.near(quote), passage.sentences()))
+                headings.append(passage.heading(quote[0]))
+        held = "\n".join((*(each.quote for each in cited), *headings))
+        return is_supported(sentence, held) and is_said(sentence, self._question, cited)
+
+    def _quoted(self, index: int) -> QuotedPassage:
+        if index not in self._made:
+            self._made[index] = QuotedPassage(self._passages[index])
+        return self._made[index]
+
+    def _possible(self, sentence: str) -> dict[int, float]:
+        """Return the passages that share enough words with a sentence, with how much of it they hold."""
+        wanted = terms(spoken(sentence))
+        if not wanted:
+            return {}
+        coverages = enumerate(zip(self._words, _coverages(wanted, self._words), strict=True))
+        shares = {i: max(len(wanted & held) / len(wanted), weighted) for i, (held, weighted) in coverages}
+        return {i: share for i, share in shares.items() if share >= MIN_COVERAGE}
+
+    def _supporting(self, sentence: str) -> list[int]:
+        """Return the passages that support a sentence best: the first, then those that hold what it lacks."""
+        possible = self._possible(sentence)
+        missing = claims_of(sentence)
+        chosen: list[int] = []
+        while possible and len(chosen) < MAX_PASSAGES_PER_SENTENCE:
+            held = {i: self._grounds[i].num_held(missing) for i in possible}
+            best = max(
+                possible, key=lambda i: (held[i] + _WEIGHT_OF_QUESTION * self._asked[i], possible[i], -i)
+            )
+            if chosen and not held[best]:
+                break
+            chosen.append(best)
+            del possible[best]
+            missing = self._grounds[best].missing(missing)
+            if missing.count == 0:
+                break
+        return chosen
+
+    def _alone(self, sentence: str) -> list[int]:
+        """Return passages that hold all that a sentence claims, the nearest to the question first."""
+        claims, possible = claims_of(sentence), self._possible(sentence)
+        whole = [i for i in possible if self._grounds[i].missing(claims).count == 0]
+        return sorted(whole, key=lambda i: (-self._asked[i], -possible[i], i))[:MAX_PASSAGES_PER_SENTENCE]
 
 
 def as_source(hit: Hit) -> NewSource:
@@ -91,12 +169,14 @@ def verified_ranges(
     What a quote speaks of may be said by the headings it stands under.
     """
     quotes: dict[tuple[int, int], list[str]] = {}
+    headings: dict[tuple[int, int], list[str]] = {}
     for source in sources:
         if source.is_cited and source.answer_range is not None:
-            texts = quotes.setdefault(source.answer_range, [])
-            texts += [source.quote, source.heading]
+            quotes.setdefault(source.answer_range, []).append(source.quote)
+            headings.setdefault(source.answer_range, []).append(source.heading)
     return {
-        (start, end): FORGOTTEN not in texts and is_supported(reply[start:end], "\n".join(texts))
+        (start, end): FORGOTTEN not in texts
+        and is_supported(reply[start:end], "\n".join((*texts, *headings[start, end])))
         for (start, end), texts in quotes.items()
     }
 
@@ -106,56 +186,11 @@ def is_supported(sentence: str, text: str) -> bool:
     return Ground(text).missing(claims_of(sentence)).count == 0
 
 
-def _supporting(
-    sentence: str, grounds: Sequence[Ground], words: Sequence[set[str]], asked: Sequence[float]
-) -> list[int]:
-    """Return the passages that support a sentence: the best, then those that hold what it lacks."""
-    wanted = terms(sentence)
-    if not wanted:
-        return []
-    coverages = [
-        max(len(wanted & w) / len(wanted), weighted)
-        for w, weighted in zip(words, _coverages(wanted, words), strict=True)
-    ]
-    possible = [i for i, coverage in enumerate(coverages) if coverage >= MIN_COVERAGE]
-    missing = claims_of(sentence)
-    chosen: list[int] = []
-    while possible and len(chosen) < MAX_PASSAGES_PER_SENTENCE:
-        held = {i: grounds[i].num_held(missing) for i in possible}
-        best = max(possible, key=lambda i: (held[i] + _WEIGHT_OF_QUESTION * asked[i], coverages[i], -i))
-        if chosen and not held[best]:
-            break
-        chosen.append(best)
-        possible.remove(best)
-        missing = grounds[best].missing(missing)
-        if missing.count == 0:
-            break
-    return chosen
-
-
 def _coverages(wanted: set[str], words: Sequence[set[str]]) -> list[float]:
     """Return how much of some words each passage holds; a word that many hold says little about which it is."""
     weights = {term: 1.0 / (1 + sum(term in w for w in words)) for term in wanted}
     total = sum(weights.values())
     return [sum(weights[term] for term in wanted & w) / total if total else 0.0 for w in words]
-
-
-class _Quoted:
-    """Passages cut into sentences when they are first wanted."""
-
-    def __init__(self, passages: Sequence[Hit]) -> None:
-        self._passages = passages
-        self._made: dict[int, QuotedPassage] = {}
-
-    def __getitem__(self, index: int) -> QuotedPassage:
-        return self._made.setdefault(index, QuotedPassage(self._passages[index]))
-
-
-def _citations(passage: QuotedPassage, sentence: str, answer_range: tuple[int, int]) -> list[NewSource]:
-    return [
-        replace(_source(passage, quote), is_cited=True, answer_range=answer_range)
-        for quote in passage.quotes(sentence)
-    ]
 
 
 def _source(passage: QuotedPassage, quote: tuple[int, int]) -> NewSource:

@@ -9,24 +9,28 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from inglenook.storage.content_words import content_words, stem
 from inglenook.storage.parsing.quotes import find_quote
 from inglenook.storage.segmentation import tokens
 
-_NUMBER = re.compile(r"(?<![\w.,])[-+]?\d+(?:[.,'\u00a0\u202f]\d+)*")
+NUMBER = re.compile(r"(?<![\w.,])[-+]?\d+(?:[.,'\u00a0\u202f]\d+)*")
 _QUOTATION = re.compile('"([^"\n]{2,400})"|“([^”\n]{2,400})”|«([^»\n]{2,400})»|„([^“”\n]{2,400})[“”]')
 _WORD = re.compile(r"[^\W_][\w'’.&-]*[^\W_]|[^\W_]")
+_POSSESSIVE = re.compile("['’]s?$")
 _MARKS = re.compile(r"[*_`#]+")
 _LIST_MARK = re.compile(r"^\s*(?:[-+•]|\(?(?:\d{1,2}|[a-z])[.)])\s+")
 _OPENING = frozenset("\"'“‘«„([*:–—")
-_NUMBER_WORDS = {
-    word: str(value)
-    for value, word in enumerate(
-        re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
-    )
+_COUNTED = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
+NUMBER_WORDS = {word: str(value) for value, word in enumerate(_COUNTED.split())}
+"""The words of small numbers with their digits."""
+NUMBER_WORDS |= {
+    w: str(10 * v)
+    for v, w in enumerate(["thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred"], 3)
 }
+# "1,234", "12,34,567".
+_GROUPS = {mark: re.compile(rf"\d{{1,3}}(?:[{mark}]\d{{2,3}})*[{mark}]\d{{3}}") for mark in ",."}
 # Capitalised in English without being names of anything in a document.
 _NO_NAMES = frozenset(("i", "i'm", "i'll", "i've", "i'd"))
 
@@ -49,7 +53,7 @@ def claims_of(sentence: str) -> Claims:
     """Return the numbers, names and quotations of a sentence; list marks and emphasis are not part of it."""
     plain = _plain(sentence)
     return Claims(
-        tuple(dict.fromkeys(match.group() for match in _NUMBER.finditer(plain))),
+        tuple(dict.fromkeys(match.group() for match in NUMBER.finditer(plain))),
         tuple(dict.fromkeys(_names(plain))),
         tuple(
             quotation
@@ -65,10 +69,12 @@ class Ground:
     def __init__(self, text: str) -> None:
         self.text = text
         self._words = _folded_words(text)
-        self._values = {value for match in _NUMBER.finditer(text) for value in readings(match.group())}
-        self._values |= {Decimal(_NUMBER_WORDS[word]) for word in self._words & _NUMBER_WORDS.keys()}
-        # "21st", "5kg" and "A4" hold a number that is written into a word.
-        self._values |= {Decimal(digits) for word in self._words for digits in re.findall(r"\d+", word)[:4]}
+        self._values = {value for match in NUMBER.finditer(text) for value in readings(match.group())}
+        self._values |= {Decimal(NUMBER_WORDS[word]) for word in self._words & NUMBER_WORDS.keys()}
+        # "FY2023" holds a number that is written into a word, and "Q3" is a name.
+        self._values |= {
+            Decimal(digits) for word in self._words for digits in re.findall(r"\d{3,}", word)[:4]
+        }
 
     def missing(self, claims: Claims) -> Claims:
         """Return those claims that the text does not hold."""
@@ -84,20 +90,23 @@ class Ground:
 
 
 def readings(number: str) -> set[Decimal]:
-    """Return the values that a written number can have: "1,234" is 1234 in English and 1.234 elsewhere."""
-    sign = "-" if number.startswith("-") else ""
+    """Return the values that a written number can have: "1,234" is 1234 in English and 1.234 elsewhere.
+
+    Only what has its digits in groups is read so: "3.5" is never 35. A hyphen before it may be a dash, so the sign is
+    no part of the value.
+    """
     body = re.sub(r"['\u00a0\u202f]", "", number.lstrip("+-"))
-    written = {body.replace(",", ""), body.replace(".", "").replace(",", ".")}
-    if "." in body and body.count(".") > 1 and "," not in body:
-        written.add(body.replace(".", ""))
-    values = set()
-    for text in written:
-        try:
-            values.add(abs(Decimal(sign + text)))
-        except InvalidOperation:
-            # A date or a version, "2024.03.01": compared by its digits.
-            values.add(Decimal(re.sub(r"\D", "", text) or "0"))
-    return values
+    written = []
+    for group, point in ((",", "."), (".", ",")):
+        whole, _, fraction = body.partition(point)
+        if (
+            point not in fraction
+            and group not in fraction
+            and (group not in whole or _GROUPS[group].fullmatch(whole))
+        ):
+            written.append(f"{whole.replace(group, '')}.{fraction or 0}")
+    # A date or a version, "2024.03.01": compared by its digits.
+    return {Decimal(text) for text in written} or {Decimal(re.sub(r"\D", "", body) or "0")}
 
 
 def terms(text: str) -> set[str]:
@@ -120,7 +129,7 @@ def _names(plain: str) -> list[str]:
         has_digit = any(c.isdigit() for c in word) and not _is_measure(word)
         is_capitalised = word[0].isupper() and not _begins_sentence(plain, match.start())
         if is_capitalised or inner_capital or has_digit:
-            names.append(word)
+            names.append(_POSSESSIVE.sub("", word))
     return names
 
 

@@ -14,6 +14,8 @@ from inglenook.storage.sentences import is_heading, split_sentences
 
 MAX_QUOTES = 3
 
+_WEIGHT_OF_CLAIM = 2
+
 Range = tuple[int, int]
 
 
@@ -53,18 +55,39 @@ class QuotedPassage:
         found: list[Range] = []
         while len(found) < MAX_QUOTES:
             best = max(
-                (*self._score(i, missing, wanted), -i)
-                for i in range(len(self._parts))
-                if not self._is_heading[i]
+                (i for i in range(len(self._parts)) if not self._is_heading[i]),
+                key=lambda i: (
+                    bool(found) and self._held(i, i, missing),
+                    self._score(i, missing, wanted),
+                    -i,
+                ),
             )
-            if found and not best[0]:
+            start, end = self._run_around(best, missing, wanted)
+            if found and not Ground(self._text[start:end]).num_held(missing):
                 break
-            start, end = self._run_around(-best[2], missing, wanted)
             found.append((start, end))
             missing = Ground(self._text[start:end]).missing(missing)
             if not missing.count:
                 break
         return found
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return the parts that are no headings."""
+        return tuple(
+            self._text[start:end]
+            for (start, end), is_title in zip(self._parts, self._is_heading, strict=True)
+            if not is_title
+        )
+
+    def near(self, quote: Range) -> str:
+        """Return a quote with what it leans on: the headings above, two parts before it, one after, and its document."""
+        inside = [i for i, (start, end) in enumerate(self._parts) if start < quote[1] and end > quote[0]]
+        if not inside:
+            return self._text
+        first, last = max(0, inside[0] - 2), min(len(self._parts) - 1, inside[-1] + 1)
+        chunk = self.hit.chunk
+        around = self._text[self._parts[first][0] : self._parts[last][1]]
+        return f"{chunk.document_name}\n{chunk.context}\n{self.heading(quote[0])}\n{around}"
 
     def heading(self, start: int) -> str:
         """Return the headings above a position, from the outermost, line by line."""
@@ -103,9 +126,10 @@ class QuotedPassage:
     def _held(self, first: int, last: int, claims: Claims) -> int:
         return Ground(self._text[self._parts[first][0] : self._parts[last][1]]).num_held(claims)
 
-    def _score(self, part: int, claims: Claims, wanted: set[str]) -> tuple[int, int]:
+    def _score(self, part: int, claims: Claims, wanted: set[str]) -> int:
+        """Weigh a part: a name may stand in every sentence, so that words count beside claims."""
         text = self._text[slice(*self._parts[part])]
-        return Ground(text).num_held(claims), len(wanted & terms(text))
+        return _WEIGHT_OF_CLAIM * Ground(text).num_held(claims) + len(wanted & terms(text))
 
 
 def _title(line: str) -> str:

@@ -1,20 +1,20 @@
 """Each sentence of a reply held against the passages it was given, while it is written and whenever it is shown again.
 
-"supported": what it says, with every number, name and quotation, stands in passages. "not found": it claims something
-that no passage says, and is to be marked. "nothing": it claims nothing ("Here is what I found."), or is all about the
-documents holding no answer. Overlap of words and checkable claims, not understanding: a sentence that twists what a
-passage says with its own words is not caught. Pure.
+"supported": what it says, with every number, name and quotation, stands in passages (support.py). "not found": it claims
+something that no passage says, and is to be marked. "nothing": it claims nothing ("Here is what I found:"), or is all
+about the documents holding no answer. Pure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from inglenook.app.answers.citations import attach, verified_ranges
-from inglenook.app.answers.claims import claims_of, terms
+from inglenook.app.answers.citations import Citer, verified_ranges
+from inglenook.app.answers.claims import Ground, claims_of, terms
+from inglenook.app.answers.support import is_no_statement
 from inglenook.storage.records import Hit, NewSource, Source
 from inglenook.storage.sentences import split_reply
 
@@ -42,8 +42,8 @@ class SentenceChecks:
     """Checks a reply as it streams: each sentence once, when it is complete."""
 
     def __init__(self, passages: Sequence[Hit], question: str = "") -> None:
-        self._passages = passages
-        self._question = question
+        self._citer = Citer(passages, question)
+        self._ground = Ground("\n".join(hit.chunk.text for hit in passages))
         self._text = ""
         self._checked = 0
 
@@ -62,8 +62,8 @@ class SentenceChecks:
         for start, end in ranges:
             self._checked = end
             sentence = self._text[start:end]
-            sources = attach(sentence, self._passages, self._question)
-            result.append(SentenceCheck(start, end, _status(sentence, sources)))
+            verdict = True if self._citer.cite(sentence) else None
+            result.append(SentenceCheck(start, end, _status_of(sentence, verdict, self._ground)))
         return result
 
 
@@ -72,8 +72,9 @@ def sentence_checks(reply: str, sources: Sequence[Source] | Sequence[NewSource])
     if not sources:
         return []
     verified = verified_ranges(reply, sources)
+    ground = Ground("\n".join(source.quote for source in sources))
     return [
-        SentenceCheck(start, end, _status_of(reply[start:end], _verdict(verified, start, end)))
+        SentenceCheck(start, end, _status_of(reply[start:end], _verdict(verified, start, end), ground))
         for start, end in split_reply(reply, 0, len(reply))
     ]
 
@@ -86,18 +87,21 @@ def _verdict(verified: Mapping[tuple[int, int], bool], start: int, end: int) -> 
     return next((ok for (first, last), ok in verified.items() if first <= start and end <= last), None)
 
 
-def _status(sentence: str, sources: Sequence[NewSource]) -> SentenceStatus:
-    verified = verified_ranges(sentence, sources)
-    return _status_of(sentence, all(verified.values()) if verified else None)
-
-
-def _status_of(sentence: str, is_verified: bool | None) -> SentenceStatus:
+def _status_of(sentence: str, is_verified: bool | None, ground: Ground) -> SentenceStatus:
     """Judge by whether the citations hold all it claims; None where it has no citation."""
     if is_verified:
         return "supported"
-    if is_verified is None and (_DENIAL.search(sentence) or _claims_nothing(sentence)):
+    if is_verified is None and (
+        is_no_statement(sentence) or _denies(sentence, ground) or _claims_nothing(sentence)
+    ):
         return "nothing"
     return "not found"
+
+
+def _denies(sentence: str, ground: Ground) -> bool:
+    """Return whether a sentence says that there is no answer, and no number or quotation that stands nowhere."""
+    said = replace(claims_of(sentence), names=())
+    return _DENIAL.search(sentence) is not None and ground.missing(said).count == 0
 
 
 def _claims_nothing(sentence: str) -> bool:

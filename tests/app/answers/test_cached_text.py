@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QAbstractButton, QMessageBox
-from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
-
-from inglenook.app.window.theme import Theme
+from window_desk import WindowDesk
 
 NOTES = "The tower of Zorb is 34 metres high.\n"
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    desk.window.resize(1_000, 900)
-    yield desk
-    desk.close()
 
 
 def choose_of_message(desk: WindowDesk, row: int, words: str) -> None:

@@ -36,13 +36,13 @@ def test_a_sentence_is_given_its_passage_with_the_exact_place_of_the_quote() -> 
     assert verified_ranges(reply, [source]) == {source.answer_range: True}
 
 
-def test_a_wrong_number_is_cited_but_not_verified() -> None:
+def test_a_wrong_number_is_not_cited_and_the_passage_is_kept_as_found() -> None:
     reply = "The tower of Zorb is 35 metres high."
 
     sources = attach(reply, [ZORB, MELL])
 
-    assert [source.place.page_index for source in cited(sources)] == [3]
-    assert list(verified_ranges(reply, sources).values()) == [False]
+    assert [(source.is_cited, source.place.page_index) for source in sources] == [(False, 3), (False, 5)]
+    assert verified_ranges(reply, sources) == {}
 
 
 def test_a_short_answer_is_read_with_its_question() -> None:
