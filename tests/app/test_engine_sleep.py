@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from fake_client import FakeClient
 from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.bridge import EMBEDDER, EngineBridge
-from inglenook.app.window.theme import Theme
 from inglenook.engine.client import EngineClient
 from inglenook.engine.homes.child_home import ChildHome
 from inglenook.engine.homes.messages import Notice
 from inglenook.engine.request import Request
 
 FAKE_CORE = Path(__file__).parents[1] / "engine" / "fake_core.py"
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    qtbot.waitUntil(lambda: desk.application.bridge.model_state().phase == "ready")
-    yield desk
-    desk.close()
 
 
 def fall_asleep(desk: WindowDesk) -> None:

@@ -11,6 +11,7 @@ from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
+from x_server import x_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
@@ -29,16 +30,8 @@ def display() -> Iterator[str]:
     """An X server on a number that it chooses itself."""
     if MISSING:
         pytest.skip(f"not installed here: {', '.join(MISSING)}")
-    reading, writing = os.pipe()
-    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1280x900x24", "-nolisten", "tcp"]
-    server = subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL)
-    os.close(writing)
-    try:
-        with open(reading) as number:
-            yield f":{number.readline().strip()}"
-    finally:
-        server.terminate()
-        server.wait(30)
+    with x_server() as name:
+        yield name
 
 
 @pytest.mark.usefixtures("smollm2", "minilm")

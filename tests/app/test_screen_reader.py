@@ -12,6 +12,7 @@ from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
+from x_server import x_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -40,13 +41,7 @@ def heard(tmp_path: Path) -> Iterator[dict[str, object]]:
     """What the reader said, of a window on an X server and a message bus of their own."""
     if lacking := missing():
         pytest.skip(f"not installed here: {', '.join(lacking)}")
-    reading, writing = os.pipe()
-    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1280x900x24", "-nolisten", "tcp"]
-    server = subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL)
-    os.close(writing)
-    try:
-        with open(reading) as number:
-            display = f":{number.readline().strip()}"
+    with x_server() as display:
         environment = {**os.environ, "DISPLAY": display, "QT_QPA_PLATFORM": "xcb"}
         environment |= {"QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1", "XDG_RUNTIME_DIR": str(tmp_path)}
         for name in ("WAYLAND_DISPLAY", "AT_SPI_BUS_ADDRESS", "DBUS_SESSION_BUS_ADDRESS"):
@@ -61,9 +56,6 @@ def heard(tmp_path: Path) -> Iterator[dict[str, object]]:
         )  # fmt: skip
         assert done.stdout.strip(), done.stderr[-3_000:]
         yield json.loads(done.stdout.strip().splitlines()[-1])
-    finally:
-        server.terminate()
-        server.wait(30)
 
 
 def test_a_question_is_asked_and_its_answer_heard_through_the_accessibility_bus(

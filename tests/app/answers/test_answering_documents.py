@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from answering_desk import AnsweringDesk, read, say
+from encoder_record import installed_encoder
 from fake_client import Asked
 from pytestqt.qtbot import QtBot
 
 from inglenook.app.answers.answering import open_conversation
 from inglenook.app.answers.open_turn import UNSUPPORTED
-from inglenook.engine.model_library import InstalledModel, ModelRecord
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
 from inglenook.storage.parsing.document import Chunk, ParsedDocument, ParsedPage
@@ -124,16 +124,7 @@ def test_the_embedders_vector_is_asked_for_and_a_dead_embedder_leaves_the_words(
     qtbot: QtBot, desk: AnsweringDesk, tmp_path: Path
 ) -> None:
     document_id = add_document(qtbot, desk, "The tower of Zorb is 34 metres high.")
-    record = ModelRecord(
-        title="e",
-        kind="embedding",
-        licence="",
-        origin="",
-        size_bytes=0,
-        num_parameters=0,
-        kv_bytes_per_token=0,
-    )
-    desk.embedder.use(InstalledModel("e", record, tmp_path, False))
+    desk.embedder.use(installed_encoder(tmp_path))
     desk.client.embeds_at_once = False
     desk.client.answers = say("34 metres.")
 

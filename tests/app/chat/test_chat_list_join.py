@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,21 +9,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
-
-from inglenook.app.window.theme import Theme
+from window_desk import WindowDesk
 
 
 @pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
+def desk(desk: WindowDesk, qtbot: QtBot) -> WindowDesk:
     for question, answer in (("About bread", "Flour and water."), ("About tea", "Leaves and water.")):
         desk.window.actions_by_name["new_chat"].trigger()
         desk.ask(question, answer)
     qtbot.waitUntil(lambda: listed(desk) == ["About tea", "About bread"])
-    yield desk
-    desk.close()
+    return desk
 
 
 def listed(desk: WindowDesk) -> list[str]:

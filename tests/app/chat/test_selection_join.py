@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,23 +9,17 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
-from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.chat.message_widget import MessageWidget
-from inglenook.app.window.theme import Theme
 
 
 @pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    desk.window.resize(1_000, 900)
+def desk(desk: WindowDesk) -> WindowDesk:
     desk.ask("One?", "<think>hm</think>**1**")
     desk.ask("Two?", "2")
     desk.window.actions_by_name["select_messages"].trigger()
-    yield desk
-    desk.close()
+    return desk
 
 
 def row(desk: WindowDesk, index: int) -> MessageWidget:

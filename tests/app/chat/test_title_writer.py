@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,9 @@ from inglenook.engine.tokenizer.reasoning import ReasoningTags
 
 
 @pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
+def desk(desk: WindowDesk) -> WindowDesk:
     desk.application.settings.set("chat.titles", True)
-    yield desk
-    desk.close()
+    return desk
 
 
 def asked(desk: WindowDesk, count: int = 2) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pypdf
-import pytest
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QInputDialog
 from pytestqt.qtbot import QtBot
 from small_pdf import write_pdf
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.documents.document_chips import MAX_CHIPS, DocumentChip, DocumentChips
 from inglenook.app.documents.document_list_model import DocumentEntry
@@ -19,14 +17,6 @@ from inglenook.app.window.theme import Theme
 
 # "Тест: канарейка живёт в клетке"
 RUSSIAN = "Канарейка живёт в клетке. Её корм стоит пять рублей, а вода ничего не стоит."
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    yield desk
-    desk.close()
 
 
 def entries(desk: WindowDesk) -> list[DocumentEntry]:

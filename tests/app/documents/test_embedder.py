@@ -6,25 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from encoder_record import installed_encoder
 from fake_client import FakeClient
 from pytestqt.qtbot import QtBot
 
 from inglenook.app.bridge import EngineBridge
 from inglenook.app.documents.embedder import Embedder
-from inglenook.engine.model_library import InstalledModel, ModelRecord
-
-
-def model(path: Path, name: str = "e") -> InstalledModel:
-    record = ModelRecord(
-        title="e",
-        kind="embedding",
-        licence="",
-        origin="",
-        size_bytes=0,
-        num_parameters=0,
-        kv_bytes_per_token=0,
-    )
-    return InstalledModel(name, record, path, False)
 
 
 @pytest.fixture
@@ -36,7 +23,7 @@ def client() -> FakeClient:
 def embedder(qtbot: QtBot, client: FakeClient, tmp_path: Path) -> Iterator[Embedder]:
     bridge = EngineBridge(client)  # type: ignore[arg-type]
     embedder = Embedder(bridge)
-    embedder.use(model(tmp_path))
+    embedder.use(installed_encoder(tmp_path))
     yield embedder
     bridge.close()
 
@@ -65,7 +52,7 @@ def test_without_one_or_after_a_failed_load_there_are_no_vectors(
     qtbot.waitUntil(lambda: results == [None])
 
     embedder.embed(["a"], results.append)
-    embedder.use(model(tmp_path / "gone"))
+    embedder.use(installed_encoder(tmp_path / "gone"))
     embedder.embed(["a"], results.append)
 
     assert results == [None, None, None]
@@ -94,10 +81,10 @@ def test_another_encoder_empties_the_slot_and_is_told(
 ) -> None:
     embedder.embed(["a"], lambda _vectors: None)
     qtbot.waitUntil(lambda: embedder.state.phase == "ready")
-    embedder.use(model(tmp_path))
+    embedder.use(installed_encoder(tmp_path))
 
     with qtbot.waitSignal(embedder.changed):
-        embedder.use(model(tmp_path, "other"))
+        embedder.use(installed_encoder(tmp_path, "other"))
 
     assert client.unloads == ["embedder"]
     assert embedder.name == "other"

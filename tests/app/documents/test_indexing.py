@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from encoder_record import installed_encoder
 from fake_client import FakeClient
 from pytestqt.qtbot import QtBot
 from small_pdf import pdf_file
@@ -18,7 +19,6 @@ from inglenook.app.documents.embedder import Embedder
 from inglenook.app.documents.indexing import Indexing
 from inglenook.app.documents.page_views import PageViews
 from inglenook.app.tasks import Tasks
-from inglenook.engine.model_library import InstalledModel, ModelRecord
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
 from inglenook.storage.parsing.document import PagePicture, ParsedPage
@@ -60,7 +60,7 @@ class Shelf:
         self.bridge = EngineBridge(self.client)  # type: ignore[arg-type]
         self.embedder = Embedder(self.bridge)
         if with_embedder:
-            self.embedder.use(embedder_model(path.parent))
+            self.embedder.use(installed_encoder(path.parent))
         self.indexing = Indexing(self.tasks, self.embedder)
         self.pages = PageViews(self.tasks)
         self.refusals: list[Refusal] = []
@@ -86,19 +86,6 @@ class Shelf:
         self.pages.close()
         self.tasks.close()
         self.bridge.close()
-
-
-def embedder_model(folder: Path) -> InstalledModel:
-    record = ModelRecord(
-        title="e",
-        kind="embedding",
-        licence="",
-        origin="",
-        size_bytes=0,
-        num_parameters=0,
-        kv_bytes_per_token=0,
-    )
-    return InstalledModel("e", record, folder, False)
 
 
 @pytest.fixture

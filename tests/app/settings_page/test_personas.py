@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLineEdit, QMessageBox, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.settings_page.persona_dialog import PersonaDialog
 from inglenook.app.window.theme import Theme
 from inglenook.storage.messages import Messages
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    qtbot.waitUntil(lambda: desk.application.bridge.model_state().phase == "ready")
-    yield desk
-    desk.close()
 
 
 def add(desk: WindowDesk, name: str, system: str, preset: str = "", **sampling: Any) -> int:

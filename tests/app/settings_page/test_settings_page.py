@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
-from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.settings_page.settings_page import SettingsPage
 from inglenook.app.settings_table import SETTINGS
-from inglenook.app.window.theme import Theme
 
 
 @pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    qtbot.waitUntil(lambda: desk.application.bridge.model_state().phase == "ready")
+def desk(desk: WindowDesk) -> WindowDesk:
     desk.window.actions_by_name["settings"].trigger()
-    yield desk
-    desk.close()
+    return desk
 
 
 @pytest.fixture

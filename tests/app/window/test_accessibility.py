@@ -28,8 +28,7 @@ from PySide6.QtWidgets import (
     QToolButton,
     QWidget,
 )
-from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.window.actions import ACTIONS
 from inglenook.app.window.banner import BannerLine
@@ -51,16 +50,13 @@ _PAPER = {"export.py", "source_panel.py"}
 
 
 @pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
+def desk(desk: WindowDesk, theme: Theme) -> Iterator[WindowDesk]:
     desk.ask("A question", "An answer.")
     desk.window.activateWindow()
     yield desk
     theme.set_contrast("system")
     theme.set_motion(True)
     theme.set_scheme("light")
-    desk.close()
 
 
 def controls(parent: QWidget) -> list[QWidget]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,22 +10,13 @@ from PySide6.QtCore import QMimeData
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QMessageBox
 from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.text.plain_label import PlainLabel
 from inglenook.app.window.computer_words import Computer, this_computer
 from inglenook.app.window.sample_document import QUESTIONS, SAMPLE_NAME, sample_path
-from inglenook.app.window.theme import Theme
 
 GB = 1_000_000_000
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    yield desk
-    desk.close()
 
 
 @pytest.mark.parametrize(

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.modeltest import ModelTester
-from pytestqt.qtbot import QtBot
-from window_desk import WindowDesk, put_model
+from window_desk import WindowDesk
 
 from inglenook.app.chat.copied_code import last_code
 from inglenook.app.window.palette import Palette, PaletteEntry, PaletteModel, matching
-from inglenook.app.window.theme import Theme
 
 CTRL = Qt.KeyboardModifier.ControlModifier
-
-
-@pytest.fixture
-def desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[WindowDesk]:
-    put_model(tmp_path)
-    desk = WindowDesk(qtbot, theme, tmp_path).start()
-    yield desk
-    desk.close()
 
 
 def opened(desk: WindowDesk) -> Palette:

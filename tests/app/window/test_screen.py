@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from x_server import x_server
 
 from inglenook.app.window.screen import screen_fault
 
@@ -72,16 +73,10 @@ def test_a_display_answers_with_its_key_and_not_without(
     if shutil.which("Xvfb") is None or shutil.which("xauth") is None:
         pytest.skip("not installed here: xvfb and xauth")
     key = tmp_path / "key"
-    reading, writing = os.pipe()
-    command = ["Xvfb", "-displayfd", str(writing), "-nolisten", "tcp", "-auth", str(key)]
     subprocess.run(
         ["xauth", "-f", key, "add", ":0", ".", "0123456789abcdef" * 2], check=True, capture_output=True
     )
-    server = subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL)
-    os.close(writing)
-    try:
-        with open(reading) as number:
-            display = f":{number.readline().strip()}"
+    with x_server("-auth", str(key)) as display:
         subprocess.run(
             ["xauth", "-f", key, "add", display, ".", "0123456789abcdef" * 2], check=True, capture_output=True
         )
@@ -91,9 +86,6 @@ def test_a_display_answers_with_its_key_and_not_without(
         monkeypatch.setenv("XAUTHORITY", str(tmp_path / "none"))
 
         assert screen_fault({"DISPLAY": display}).startswith("No screen was found: DISPLAY is")
-    finally:
-        server.terminate()
-        server.wait(30)
 
 
 @pytest.mark.parametrize("platform", ["offscreen", "minimal", "vnc:size=800x600"])
