@@ -50,7 +50,7 @@ class ThinkingClock(QObject):
         """Measure the replies of `answering`, which are kept through `tasks`."""
         answering.turn_started.connect(self._take_turn)
         answering.reply_text.connect(lambda reply_id, text: self._take_text(reply_id, text, tasks))
-        answering.reply_stopping.connect(self._stop)
+        answering.reply_stopping.connect(lambda reply_id: self._stop(reply_id, tasks))
         answering.reply_ended.connect(lambda answer: self._take_end(answer, tasks))
 
     def seconds(self, reply_id: int) -> float | None:
@@ -96,7 +96,7 @@ class ThinkingClock(QObject):
                 thought.seconds = 0.0
                 self._second.start()
         elif parted.has_thought:
-            self._end(reply_id, thought)
+            self._end(reply_id, thought, tasks)
         elif len(thought.text.lstrip()) > _LONGEST_TAG:
             # It began with its answer.
             thought.is_watched, thought.text = False, ""
@@ -109,21 +109,20 @@ class ThinkingClock(QObject):
         if not going_on:
             self._second.stop()
 
-    def _stop(self, reply_id: int) -> None:
+    def _stop(self, reply_id: int, tasks: Tasks | MemoryTasks) -> None:
         thought = self._thoughts.get(reply_id)
         if thought is not None and thought.is_watched and thought.seconds is not None:
-            self._end(reply_id, thought)
+            self._end(reply_id, thought, tasks)
 
-    def _end(self, reply_id: int, thought: _Thought) -> None:
+    def _end(self, reply_id: int, thought: _Thought, tasks: Tasks | MemoryTasks) -> None:
         thought.seconds = time.monotonic() - thought.began_s
         thought.is_watched, thought.text = False, ""
+        _save(reply_id, thought, tasks)  # at once: the window may close before the reply has ended
         self.told.emit(reply_id, thought.seconds, thought.end_tag)
 
     def _take_end(self, answer: Answer, tasks: Tasks | MemoryTasks) -> None:
-        self._stop(answer.reply.id)
-        thought = self._thoughts.pop(answer.reply.id, None)
-        if thought is not None and thought.seconds is not None:
-            _save(answer.reply.id, thought, tasks)
+        self._stop(answer.reply.id, tasks)
+        self._thoughts.pop(answer.reply.id, None)
 
 
 def _save(reply_id: int, thought: _Thought, tasks: Tasks | MemoryTasks) -> None:
