@@ -14,6 +14,7 @@ import numpy.typing as npt
 from inglenook.engine.cards.draw import Draw
 from inglenook.engine.logprobs import token_logprob
 from inglenook.engine.penalties import TokenCounts, penalised
+from inglenook.engine.repetition import RepetitionWatch
 from inglenook.engine.request import FinishReason, SamplingParams, TokenLogprob, TokenText
 from inglenook.engine.sampler import not_numbers, sample
 from inglenook.engine.sequence import Sequence
@@ -50,6 +51,8 @@ class Generation:
         self._stop_token_ids = stop_token_ids
         self._detokenizer = detokenizer
         self._stops = StopStrings(params.stop)
+        watches = params.stop_repetition and not params.ignore_eos
+        self._watch = RepetitionWatch() if watches else None
         self._counts = TokenCounts(sequence.token_ids)
         self._unsent_ids: list[int] = []
         self._unsent_logprobs: list[TokenLogprob] = []
@@ -93,6 +96,9 @@ class Generation:
             return token_id, self._piece(text)
         if self.completion_tokens == self.max_tokens:
             self.finish_reason = "length"
+            return token_id, self._piece(text + self._held_back())
+        if self._watch is not None and self._watch.feed(token_id):
+            self.finish_reason = "repetition"
             return token_id, self._piece(text + self._held_back())
         return token_id, (self._piece(text) if text else None)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import get_args
 
 from inglenook.engine.homes.messages import Stats
 from inglenook.engine.request import Finished, FinishReason, SamplingParams
@@ -149,7 +150,7 @@ class SlotMetrics:
 
     def values(self) -> dict[str, float]:
         """Flat names to numbers."""
-        reasons: tuple[FinishReason, ...] = ("stop", "length", "cancelled", "error")
+        reasons: tuple[FinishReason, ...] = get_args(FinishReason)
         values: dict[str, float] = {
             "steps": self.num_steps,
             "prompt_tokens": self.num_prompt_tokens,

@@ -15,7 +15,7 @@ from inglenook.engine.kv_cache import KVDtype
 from inglenook.engine.parameter_checks import check, check_list, is_real, is_whole
 from inglenook.engine.tokenizer.reasoning import ReasoningTags
 
-FinishReason = Literal["stop", "length", "cancelled", "error"]
+FinishReason = Literal["stop", "length", "repetition", "cancelled", "error"]
 Purpose = Literal["plain", "query", "document"]
 """What texts to embed are: some encoders want words of their own before questions and before passages."""
 
@@ -39,6 +39,8 @@ class SamplingParams:
     of the context"; 0 is legal and only prefills. The penalties are those of `penalties.py`; `logit_bias` maps token
     ids to what is added to their logits. `logprobs` None is off, 0 reports each chosen token's log-probability, k also
     the k best tokens'. `n` completions are made of one prompt, choice c drawing with noise of its own.
+    `stop_repetition` ends a completion that has become an endless loop (`repetition.py`), as "repetition"; with
+    `ignore_eos` it goes on.
 
     Raises:
         InvalidRequestError: a value is out of range; the message has its name, the value and the range.
@@ -59,6 +61,7 @@ class SamplingParams:
     logit_bias: dict[int, float] = field(default_factory=dict)
     logprobs: int | None = None
     n: int = 1
+    stop_repetition: bool = False
 
     @property
     def changes_logits(self) -> bool:
@@ -85,7 +88,8 @@ class SamplingParams:
         check_list("stop_token_ids", self.stop_token_ids, MAX_STOP_TOKENS)
         for token in self.stop_token_ids:
             check("stop_token_ids", token, is_whole(token, 0, 2**31 - 1), "token ids from 0 to 2^31 - 1")
-        check("ignore_eos", self.ignore_eos, isinstance(self.ignore_eos, bool), "True or False")
+        for name in ("ignore_eos", "stop_repetition"):
+            check(name, getattr(self, name), isinstance(getattr(self, name), bool), "True or False")
         r = self.repetition_penalty
         check("repetition_penalty", r, is_real(r, 0, 10) and r > 0, "a number above 0 and at most 10")
         for name in ("presence_penalty", "frequency_penalty"):
