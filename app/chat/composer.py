@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from inglenook.app.window.icons import icon
-from inglenook.app.window.theme import COLUMN_WIDTH, Theme
+from inglenook.app.window.theme import COLUMN_WIDTH, READING, Theme
 
 MAX_LINES = 8
 LONG_PASTE_CHARS = 20_000
@@ -247,8 +247,8 @@ class Composer(QWidget):
 
     def _restyle(self) -> None:
         px = self._theme.px
-        self._outer.setContentsMargins(px(24), px(4), px(24), px(16))
-        self._frame.setMaximumWidth(px(COLUMN_WIDTH) + px(16))
+        self._outer.setContentsMargins(px(24), px(8), px(24), px(10))
+        self._frame.setMaximumWidth(px(COLUMN_WIDTH))
         self._column.setContentsMargins(px(8), px(8), px(8), px(8))
         self._column.setSpacing(0)
         self._line.setSpacing(px(4))
@@ -257,7 +257,7 @@ class Composer(QWidget):
             button.setFixedSize(px(36), px(36))
             button.setIconSize(QSize(px(20), px(20)))
         self.attach_button.setIcon(icon("attach", self._theme.colours.muted))
-        self.edit.setFont(self._theme.font())
+        self.edit.setFont(self._theme.font(READING))
         self.edit.setPalette(self._theme.palette())
         self.set_unavailable(self._reason)
         self._show_chips()

@@ -25,7 +25,7 @@ class FindBar(QFrame):
         self._model, self._view, self._theme = model, view, theme
         self._found: list[int | str] = []
         self._place = -1
-        self.setObjectName("banner")
+        self.setObjectName("find_bar")
         self.field = QLineEdit()
         self.field.setPlaceholderText(self.tr("Find in this chat"))
         self.field.setAccessibleName(self.tr("Find in this chat"))
@@ -118,7 +118,7 @@ class FindBar(QFrame):
     def _restyle(self) -> None:
         px, muted = self._theme.px, self._theme.colours.muted
         self._line.setContentsMargins(px(12), px(6), px(8), px(6))
-        self._line.setSpacing(px(4))
+        self._line.setSpacing(px(6))
         self.previous_button.setIcon(icon("left", muted))
         self.next_button.setIcon(icon("right", muted))
         self.close_button.setIcon(icon("close", muted))

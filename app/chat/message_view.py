@@ -26,6 +26,7 @@ from inglenook.app.chat.transcript_texts import TranscriptTexts
 from inglenook.app.text.markdown_blocks import PART_CHARS
 from inglenook.app.text.maths_drawings import MathsDrawings
 from inglenook.app.text.reply_text import ReplyText
+from inglenook.app.window.centred_column import SteadyBar
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
 
 _SHORTEST_PAUSE_MS = 12
@@ -73,7 +74,8 @@ class MessageView(TranscriptReader):
         self.setAccessibleName(self.tr("Conversation"))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        self.setVerticalScrollBar(SteadyBar())
+        SteadyBar.balance(self, theme)
         self._jump = QPushButton(self.tr("Jump to latest") + "  ↓", self)
         self._jump.setObjectName("plain_button")
         self._jump.setAccessibleName(self.tr("Jump to latest"))
@@ -234,8 +236,8 @@ class MessageView(TranscriptReader):
         px, text = self._theme.px, self._model.messages[index].text
         column = min(px(COLUMN_WIDTH), max(80, self.viewport().width() - px(48)))
         chars = PART_CHARS if part else len(text)
-        lines = 1 + chars * px(7) // column + text.count("\n", 0, PART_CHARS)
-        return px(56) + lines * px(21)
+        lines = 1 + chars * px(7.5) // column + text.count("\n", 0, PART_CHARS)
+        return px(56) + lines * px(22)
 
     def _place(self) -> None:
         """Give every row in sight a widget, laid out and in its place; keep the anchor where it is."""
@@ -389,6 +391,7 @@ class MessageView(TranscriptReader):
             self._place()
 
     def _restyle(self) -> None:
+        SteadyBar.balance(self, self._theme)
         self._widgets.restyle()
         self._rows.forget()
         self._place()

@@ -248,7 +248,9 @@ class MessageWidget(QWidget):
         size = self.actions_bar.sizeHint()
         is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
         is_at_right = is_mirrored != (self._message.role == "user")
-        x = left + column - size.width() + px(8) if is_at_right else left - px(8)
+        # Their words, not their edges, stand in line with the text.
+        inset = px(8) + 1
+        x = left + column - size.width() + inset if is_at_right else left - inset
         self.actions_bar.setGeometry(x, y + px(4), size.width(), size.height())
         return y + max(px(_ACTIONS_HEIGHT), size.height() + px(4)) + px(4)
 
@@ -284,9 +286,12 @@ class MessageWidget(QWidget):
         sentence = {
             "stopped": self.tr("Stopped."),
             "cut": self.tr("Cut off: it reached the longest length of a reply."),
+            "repeated": self.tr("It began to repeat itself and was stopped after {0} words."),
             "interrupted": self.tr("Interrupted: the program ended before this reply did."),
             "failed": label(self._message.error, 1_000) or self.tr("This reply failed."),
         }.get(self._message.state, "")
+        if self._message.state == "repeated":
+            sentence = sentence.format(self.locale().toString(len(self._message.text.split())))
         unfound = self._message.unfound
         if unfound:
             one = self.tr("1 sentence, underlined, was not found in the documents. Check it.")

@@ -94,17 +94,19 @@ class ModelCardView(QFrame):
         self._head.addWidget(self.title, 1)
         self._head.addWidget(self.fit)
         self._grid = QGridLayout(self)
-        self._grid.addLayout(self._head, 0, 0, 1, 4)
+        self._grid.addLayout(self._head, 0, 0, 1, 2)
         self._grid.addWidget(self.purpose, 1, 0)
         self._grid.addWidget(self.facts, 2, 0)
-        bottom = Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignRight
-        for column, made in enumerate((self.settings_button, self.remove_button, self.main_button), start=1):
-            self._grid.addWidget(made, 1, column, 2, 1, bottom)
-        self._grid.addWidget(self.bar, 3, 0, 1, 4)
-        self._grid.addWidget(self.problem, 4, 0, 1, 4)
+        # One line, in which a button that is not there takes no room.
+        self._buttons = QHBoxLayout()
+        for made in (self.settings_button, self.remove_button, self.main_button):
+            self._buttons.addWidget(made)
+        self._grid.addLayout(self._buttons, 1, 1, 2, 1, Qt.AlignmentFlag.AlignBottom)
+        self._grid.addWidget(self.bar, 3, 0, 1, 2)
+        self._grid.addWidget(self.problem, 4, 0, 1, 2)
         self.check = ModelCheckLine(theme)
         self.check.examine_requested.connect(lambda: self.examine_requested.emit(self._card.name))
-        self._grid.addWidget(self.check, 5, 0, 1, 4)
+        self._grid.addWidget(self.check, 5, 0, 1, 2)
         self._grid.setColumnStretch(0, 1)
         self.restyle()
 
@@ -160,6 +162,7 @@ class ModelCardView(QFrame):
         px = self._theme.px
         self._grid.setContentsMargins(px(18), px(14), px(16), px(14))
         self._grid.setHorizontalSpacing(px(8))
+        self._buttons.setSpacing(px(4))
         self._grid.setVerticalSpacing(px(5))
         self.check.restyle()
 

@@ -31,7 +31,7 @@ class TickBox(QCheckBox):
 
     def sizeHint(self) -> QSize:
         metrics = self.fontMetrics()
-        width = metrics.horizontalAdvance(self.text()) + 2 * metrics.height()
+        width = metrics.horizontalAdvance(self.text()) + round(1.55 * metrics.height()) + 6
         return QSize(width, round(1.6 * metrics.height()))
 
     def minimumSizeHint(self) -> QSize:
@@ -50,8 +50,8 @@ class TickBox(QCheckBox):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             accent = palette.color(role.Accent)
             if self.hasFocus():
-                painter.setPen(QPen(accent, 1))
-                painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
+                painter.setPen(QPen(accent, 2))
+                painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 5, 5)
             painter.setPen(QPen(accent if self.isChecked() else palette.color(role.PlaceholderText), 1.3))
             painter.setBrush(accent if self.isChecked() else palette.color(role.Base))
             painter.drawRoundedRect(box, side / 5, side / 5)

@@ -10,7 +10,8 @@ from inglenook.app.window.theme import Theme
 
 def form_style(theme: Theme) -> str:
     """Return the style sheet for the theme's present colours and scale."""
-    c, px = theme.colours, theme.px
+    c, px, ring = theme.colours, theme.px, theme.ring
+    wider = theme.focus_width - 1
     small = theme.font(0.86).pointSizeF()
     return f"""
     QLineEdit, QComboBox, QPlainTextEdit#long_field {{
@@ -20,8 +21,10 @@ def form_style(theme: Theme) -> str:
     QLineEdit, QComboBox {{ padding: {px(5)}px {px(9)}px; min-height: {px(20)}px; }}
     QComboBox {{ padding-left: {px(11)}px; padding-right: {px(24)}px; }}
     QPlainTextEdit#long_field {{ padding: {px(5)}px {px(5)}px; }}
-    QLineEdit:focus, QComboBox:focus, QPlainTextEdit#long_field:focus {{ border: 1px solid {c.accent}; }}
-    QLineEdit[is_faulty="true"], QPlainTextEdit#long_field[is_faulty="true"] {{ border: 1px solid {c.error}; }}
+    QLineEdit:focus {{ {ring(5, 9)} }}
+    QComboBox:focus {{ {ring(5, 9)} padding-left: {px(11) - wider}px; padding-right: {px(24) - wider}px; }}
+    QPlainTextEdit#long_field:focus {{ {ring(5, 5)} }}
+    QLineEdit[is_faulty="true"], QPlainTextEdit#long_field[is_faulty="true"] {{ border-color: {c.error}; }}
     QComboBox::drop-down {{ border: none; width: 0px; }}
     QComboBox QAbstractItemView {{
         background: {c.window}; color: {c.text}; border: 1px solid {c.border}; outline: none;

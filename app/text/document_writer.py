@@ -29,7 +29,7 @@ from PySide6.QtGui import (
 from inglenook.app.text.maths_drawings import MathsDrawings
 from inglenook.app.text.maths_object import MATHS_TYPE, OBJECT, MathsObject, maths_format
 from inglenook.app.text.rich_text import Element, Paragraph, Span, Table
-from inglenook.app.window.theme import Theme
+from inglenook.app.window.theme import READING, Theme
 
 # Marks on block formats: the edge of a code line ("first", "middle" ...), its language, the depth of a quote,
 # a block that only holds a place, a rule.
@@ -84,7 +84,7 @@ class DocumentWriter:
     def restyle(self) -> None:
         """Take fonts and colours of the theme anew; the next `show` writes everything."""
         self._formats = _Formats(self._theme, is_quiet=self._is_quiet)
-        self._document.setDefaultFont(self._theme.font())
+        self._document.setDefaultFont(self._theme.font(READING))
         self._document.setIndentWidth(self._theme.px(LIST_INDENT))
         self.clear()
 
@@ -209,7 +209,7 @@ class _Formats:
     def __init__(self, theme: Theme, *, is_quiet: bool = False) -> None:
         self._theme = theme
         self._is_quiet = is_quiet
-        self._body = theme.font()
+        self._body = theme.font(READING)
         self._code = theme.code_font()
         self.spacer = QTextBlockFormat()
         self.spacer.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
-from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QStyle, QStyleOptionButton, QWidget
 
 from inglenook.app.text.rich_text import displayable, label
 
@@ -118,7 +118,11 @@ class ElidedButton(QPushButton):
         self._fit()
 
     def _fit(self) -> None:
-        room = self.width() - self.iconSize().width() - 3 * self.fontMetrics().averageCharWidth() - 24
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        option.text = ""
+        inside = self.style().subElementRect(QStyle.SubElement.SE_PushButtonContents, option, self)
+        room = inside.width() - self.iconSize().width() - self.fontMetrics().averageCharWidth()
         shown = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, max(40, room))
         self.setText(shown.replace("&", "&&"))
 

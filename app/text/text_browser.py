@@ -247,7 +247,8 @@ class SafeTextBrowser(QTextBrowser):
         left += box.first.blockFormat().indent() * self.document().indentWidth()
         y = top.top() - (px(CODE_HEADER) if box.has_top else 0)
         end = bottom.bottom() + (px(CODE_PAD) if box.has_bottom else 0)
-        return QRectF(left + 0.5, y + 0.5, self.viewport().width() - left - 1, end - y - 1)
+        # The viewport takes its width only when it is shown.
+        return QRectF(left + 0.5, y + 0.5, self.width() - left - 1, end - y - 1)
 
     def _paint_boxes(self, painter: QPainter, dirty: Any) -> None:
         colours, px = self._theme.colours, self._theme.px

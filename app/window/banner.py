@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
 from inglenook.app.text.plain_label import PlainLabel, button, plain_button_text
 from inglenook.app.window.icons import icon
-from inglenook.app.window.theme import Theme
+from inglenook.app.window.theme import COLUMN_WIDTH, Theme
 
 Tone = Literal["error", "notice"]
 
@@ -54,7 +54,9 @@ class Banner(QWidget):
         self._line.addWidget(self.button, 0, Qt.AlignmentFlag.AlignVCenter)
         self._line.addWidget(self.dismiss_button, 0, Qt.AlignmentFlag.AlignVCenter)
         self._outer = QHBoxLayout(self)
-        self._outer.addWidget(self._frame)
+        self._outer.addStretch(1)
+        self._outer.addWidget(self._frame, 100)
+        self._outer.addStretch(1)
         theme.changed.connect(self._restyle)
         self._restyle()
         self.hide()
@@ -109,7 +111,8 @@ class Banner(QWidget):
 
     def _restyle(self) -> None:
         px = self._theme.px
-        self._outer.setContentsMargins(px(16), px(10), px(16), 0)
+        self._outer.setContentsMargins(px(24), px(10), px(24), 0)
+        self._frame.setMaximumWidth(px(COLUMN_WIDTH))
         self._line.setContentsMargins(px(14), px(8), px(8), px(8))
         self._line.setSpacing(px(10))
         self.dismiss_button.setIcon(icon("close", self._theme.colours.muted))

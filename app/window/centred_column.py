@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QWidget
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QHBoxLayout, QScrollArea, QScrollBar, QWidget
 
-from inglenook.app.window.theme import COLUMN_WIDTH, Theme
+from inglenook.app.window.theme import COLUMN_WIDTH, SCROLL_BAR_WIDTH, Theme
 
 
 def centred(column: QWidget, theme: Theme) -> QScrollArea:
@@ -27,6 +28,28 @@ def centred(column: QWidget, theme: Theme) -> QScrollArea:
     return scroll
 
 
+class SteadyBar(QScrollBar):
+    """A scroll bar that keeps its room and shows nothing while there is nothing to scroll.
+
+    With the same room kept at the other side (`balance`), what is in the middle stays there when the bar comes.
+    """
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.maximum() > self.minimum():
+            super().paintEvent(event)
+        else:
+            with QPainter(self) as painter:
+                painter.fillRect(event.rect(), self.palette().base())
+
+    @staticmethod
+    def balance(area: QAbstractScrollArea, theme: Theme) -> None:
+        """Keep as much room at the other side of an area as the bar takes in the theme of now."""
+        area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+        room = theme.px(SCROLL_BAR_WIDTH)
+        # Qt puts the bar at the other side where one reads from the right, but not the margins.
+        area.setViewportMargins(*((0, 0, room, 0) if area.isRightToLeft() else (room, 0, 0, 0)))
+
+
 def in_column(widget: QWidget, theme: Theme) -> QWidget:
     """Put a widget into the middle of its line, as wide as the transcript at most; the line is gone when it is hidden."""
     return _ColumnLine(widget, theme)
@@ -44,7 +67,7 @@ class _ColumnLine(QWidget):
         self._restyle()
 
     def _restyle(self) -> None:
-        self._widget.setMaximumWidth(self._theme.px(COLUMN_WIDTH) + self._theme.px(16))
+        self._widget.setMaximumWidth(self._theme.px(COLUMN_WIDTH))
         self._line.setContentsMargins(self._theme.px(24), 0, self._theme.px(24), 0)
 
 
@@ -54,8 +77,15 @@ class _CentredArea(QScrollArea):
     def __init__(self, column: QWidget, theme: Theme) -> None:
         super().__init__()
         self._column, self._theme = column, theme
+        self.setVerticalScrollBar(SteadyBar())
         theme.changed.connect(self._restyle)
         self._restyle()
 
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.LayoutDirectionChange:
+            SteadyBar.balance(self, self._theme)
+
     def _restyle(self) -> None:
         self._column.setMaximumWidth(self._theme.px(COLUMN_WIDTH) + self._theme.px(48))
+        SteadyBar.balance(self, self._theme)

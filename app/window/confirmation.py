@@ -37,7 +37,10 @@ def confirm(
     box.setDefaultButton(cancel if is_destructive else accept)
     box.setEscapeButton(cancel)
     for made in box.buttons():
-        made.setObjectName("plain_button")
+        made.setObjectName("danger_button" if is_destructive and made is accept else "plain_button")
+        # The box has given them a look by then.
+        made.style().unpolish(made)
+        made.style().polish(made)
 
     def pressed(which: QAbstractButton) -> None:
         if which is accept:

@@ -59,8 +59,7 @@ class MainWindow(QMainWindow):
         self.theme = theme
         self._is_painted = False
         self.is_restored = False
-        self.language = "system"
-        self._chat_title = ""
+        self.language, self._chat_title = "system", ""
         self._added_handlers: dict[str, Callable[[], object]] = {}
         self.setObjectName("main_window")
         self.setWindowTitle("Inglenook")
@@ -93,6 +92,7 @@ class MainWindow(QMainWindow):
         self.add_page("models", self.models, self.tr("Models"), lambda: self.models.import_button)
         self.add_page("welcome", self.welcome, "", lambda: self.welcome.main_button)
         self.header.sidebar_requested.connect(self._toggle_sidebar)
+        self.header.back_requested.connect(lambda: self.pages.toggle(self.pages.name))
         self.header.models_requested.connect(self.actions_by_name["models"].trigger)
         self.sidebar.menu_requested.connect(self._show_menu)
         self.sidebar.models_requested.connect(self.show_models)
@@ -386,9 +386,9 @@ class MainWindow(QMainWindow):
     def _show_title(self) -> None:
         is_chat = self.page is self.chat
         title = (self._chat_title or self.tr("New chat")) if is_chat else self.pages.title
-        self.header.title.setText(title)
-        shown = label(self._chat_title, 80)
-        self.setWindowTitle(f"{shown} — Inglenook" if shown and is_chat else "Inglenook")
+        self.header.show_title(title, is_page=bool(title) and not is_chat)
+        shown = label(self._chat_title if is_chat else title, 80)
+        self.setWindowTitle(f"{shown} — Inglenook" if shown else "Inglenook")
 
     def _restyle(self) -> None:
         px = self.theme.px

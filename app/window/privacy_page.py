@@ -51,7 +51,7 @@ class PrivacyPage(QWidget):
         self.backup_button.clicked.connect(self.backup_requested)
         self.trash_button = button(self.tr("Look into the trash"))
         self.trash_button.clicked.connect(self.trash_requested)
-        self.forget_button = button(self.tr("Forget everything…"))
+        self.forget_button = button(self.tr("Forget everything…"), "danger_button")
         self.forget_button.clicked.connect(self.forget_requested)
         self._buttons = QGridLayout()
         made = (self.folder_button, self.backup_button, self.trash_button, self.forget_button)
@@ -59,6 +59,15 @@ class PrivacyPage(QWidget):
             self._buttons.addWidget(one, number // 2, number % 2)
         self._buttons.setColumnStretch(2, 1)
         self._locks: list[QLabel] = []
+        self._headings = [
+            PlainLabel(words, look="heading")
+            for words in (
+                self.tr("What is kept"),
+                self.tr("What never happens"),
+                self.tr("What deleting means"),
+            )
+        ]
+        kept, never, deleting = self._headings
         column = QWidget()
         column.setObjectName("page")
         self._layout = QVBoxLayout(column)
@@ -68,13 +77,13 @@ class PrivacyPage(QWidget):
             "account may open. Nothing of it is sent anywhere."
         )
         self._layout.addWidget(PlainLabel(lead))
-        self._layout.addWidget(PlainLabel(self.tr("What is kept"), look="heading"))
+        self._layout.addWidget(kept)
         self._layout.addWidget(self._places)
         self._layout.addLayout(self._buttons)
-        self._layout.addWidget(PlainLabel(self.tr("What never happens"), look="heading"))
+        self._layout.addWidget(never)
         for sentence in self._promises():
             self._layout.addLayout(self._promise(sentence))
-        self._layout.addWidget(PlainLabel(self.tr("What deleting means"), look="heading"))
+        self._layout.addWidget(deleting)
         self._layout.addWidget(PlainLabel(self._deleting()))
         self._layout.addStretch(1)
         outer = QVBoxLayout(self)
@@ -127,8 +136,10 @@ class PrivacyPage(QWidget):
 
     def _restyle(self) -> None:
         px = self._theme.px
-        self._layout.setContentsMargins(px(24), px(28), px(24), px(24))
+        self._layout.setContentsMargins(px(24), px(36), px(24), px(36))
         self._layout.setSpacing(px(12))
+        for heading in self._headings:
+            heading.setContentsMargins(0, px(14), 0, 0)
         self._grid.setContentsMargins(px(18), px(14), px(18), px(14))
         self._grid.setHorizontalSpacing(px(18))
         self._grid.setColumnStretch(0, 2)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import (
-    QCheckBox,
     QDialog,
     QGridLayout,
     QHBoxLayout,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from inglenook.app.settings_page.form_controls import TickBox
 from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.window.actions import ACTIONS, translated
 from inglenook.app.window.key_button import KeyButton
@@ -84,7 +84,7 @@ class ShortcutsDialog(QDialog):
         said.setContentsMargins(px(20), 0, px(20), 0)
         said.addWidget(self.message, 1)
         said.addWidget(self.take_button)
-        self.switch = QCheckBox(self.tr("Shortcuts on (Esc, F1 and F10 always work)"))
+        self.switch = TickBox(self.tr("Shortcuts on (Esc, F1 and F10 always work)"))
         self.switch.setChecked(shortcuts.is_on)
         self.switch.toggled.connect(shortcuts.set_on)
         self.reset_all_button = button(self.tr("Reset all"))
@@ -162,9 +162,9 @@ class ShortcutsDialog(QDialog):
         line = self._grid.rowCount()
         self._rows[name] = row
         self._grid.addWidget(row.text, line, 0)
-        self._grid.addWidget(row.keys, line, 1)
+        self._grid.addWidget(row.keys, line, 2)
         if row.reset is not None:
-            self._grid.addWidget(row.reset, line, 2)
+            self._grid.addWidget(row.reset, line, 1)
 
     def _record(self, name: str, key: str) -> None:
         owner = self._shortcuts.owner(key) if key else ""

@@ -15,7 +15,11 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 from PySide6.QtWidgets import QApplication
 
-COLUMN_WIDTH = 760
+COLUMN_WIDTH = 720
+"""Of a conversation and of every page: lines of some ninety letters, and eighty columns of code."""
+READING = 1.07
+"""How much larger than the window's own the text is that is read or written at length."""
+SCROLL_BAR_WIDTH = 12
 MIN_SCALE, MAX_SCALE, SCALE_STEP = 0.7, 3.0, 0.1
 _SMALLEST_BODY_POINTS = 10.5
 _STYLE = "inglenook_style"
@@ -226,7 +230,7 @@ class Theme(QObject):
         fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family()
         font = QFont(["JetBrains Mono", "Cascadia Mono", "Menlo", "DejaVu Sans Mono", fixed])
         font.setStyleHint(QFont.StyleHint.Monospace)
-        font.setPointSizeF(self._points * self._scale * 0.92)
+        font.setPointSizeF(self._points * self._scale * READING * 0.92)
         return font
 
     def palette(self) -> QPalette:
@@ -245,14 +249,15 @@ class Theme(QObject):
             palette.setColor(QPalette.ColorGroup.Disabled, name, QColor(c.muted))
         return palette
 
-    def ring(self, vertical: float, horizontal: float) -> str:
+    def ring(self, vertical: float, horizontal: float, colour: str = "") -> str:
         """Return the style of a control with the keyboard, whose padding is otherwise `vertical` and `horizontal`.
 
-        The ring takes from the padding what it is wider than the usual border, so that nothing moves.
+        The ring takes from the padding what it is wider than the usual border, so that nothing moves. Its colour is the
+        accent, unless the control has that itself.
         """
         width, px = self.focus_width, self.px
         above, aside = max(0, px(vertical) - width + 1), max(0, px(horizontal) - width + 1)
-        return f"border: {width}px solid {self.colours.accent}; padding: {above}px {aside}px;"
+        return f"border: {width}px solid {colour or self.colours.accent}; padding: {above}px {aside}px;"
 
     def style_sheet(self) -> str:
         """The shapes that a palette cannot say: buttons, chips, bars, by object name."""
@@ -263,7 +268,7 @@ class Theme(QObject):
         QMenu::item {{ padding: {px(5)}px {px(18)}px; border-radius: {px(5)}px; }}
         QMenu::item:selected {{ background: {c.hover}; color: {c.text}; }}
         QMenu::item:disabled {{ color: {c.muted}; }}
-        QScrollBar:vertical {{ background: transparent; width: {px(12)}px; margin: 0; }}
+        QScrollBar:vertical {{ background: transparent; width: {px(SCROLL_BAR_WIDTH)}px; margin: 0; }}
         QScrollBar::handle:vertical {{
             background: {c.border}; min-height: {px(32)}px; border-radius: {px(4)}px; margin: {px(2)}px;
         }}
@@ -277,21 +282,27 @@ class Theme(QObject):
         }}
         #quiet_button:hover {{ background: {c.hover}; color: {c.text}; }}
         #quiet_button:focus {{ {ring(3, 8)} }}
-        #chip:focus, #plain_button:focus {{ {ring(3, 10)} }}
-        QCheckBox:focus, QRadioButton:focus {{ outline: none; color: {c.accent}; text-decoration: underline; }}
+        #chip:focus {{ {ring(3, 10)} }}
         #message_status {{ color: {c.muted}; background: transparent; }}
         #message_status[failed="true"] {{ color: {c.error}; }}
-        #chip, #plain_button {{
+        #chip {{
             background: {c.panel}; color: {c.text}; border: 1px solid {c.border};
             border-radius: {px(11)}px; padding: {px(3)}px {px(10)}px;
         }}
-        #chip:hover, #plain_button:hover {{ background: {c.hover}; }}
+        #plain_button, #danger_button {{
+            background: {c.window}; color: {c.text}; border: 1px solid {c.border};
+            border-radius: {px(9)}px; padding: {px(5)}px {px(13)}px;
+        }}
+        #danger_button {{ color: {c.error}; }}
+        #chip:hover, #plain_button:hover, #danger_button:hover {{ background: {c.hover}; }}
+        #plain_button:focus, #danger_button:focus {{ {ring(5, 13)} }}
+        #plain_button:disabled {{ color: {c.muted}; background: {c.hover}; border-color: {c.hover}; }}
         #chip[verified="false"] {{ border-style: dashed; color: {c.muted}; }}
         #primary_button {{
-            background: {c.accent}; color: {c.on_accent}; border: 2px solid {c.accent};
-            border-radius: {px(9)}px; padding: {px(6)}px {px(14)}px; font-weight: 600;
+            background: {c.accent}; color: {c.on_accent}; border: 1px solid {c.accent};
+            border-radius: {px(9)}px; padding: {px(5)}px {px(15)}px; font-weight: 600;
         }}
-        #primary_button:focus {{ border: 2px solid {c.text}; }}
+        #primary_button:focus {{ {ring(5, 15, c.text)} }}
         #primary_button:disabled {{ background: {c.hover}; border-color: {c.hover}; color: {c.muted}; }}
         #send_button {{ background: {c.accent}; border: 2px solid {c.accent}; border-radius: {px(11)}px; }}
         #send_button:focus {{ border: 2px solid {c.text}; }}

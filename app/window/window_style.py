@@ -5,7 +5,7 @@ Colours and sizes come from the theme alone. The sheet is made anew when the the
 
 from __future__ import annotations
 
-from inglenook.app.window.theme import Theme
+from inglenook.app.window.theme import SCROLL_BAR_WIDTH, Theme
 
 
 def window_style(theme: Theme) -> str:
@@ -21,6 +21,7 @@ def window_style(theme: Theme) -> str:
     #sidebar {{ border-right: 1px solid {c.border}; }}
     #source_panel {{ border-left: 1px solid {c.border}; }}
     QSplitter::handle {{ background: transparent; }}
+    #sidebar QSplitter::handle:vertical {{ background: {c.border}; margin: {px(6)}px {px(10)}px; }}
     QScrollArea#page_scroll {{ background: {c.window}; border: none; }}
     #source_panel QScrollArea, #source_panel QScrollArea > QWidget {{ background: {c.panel}; }}
     #source_panel QPlainTextEdit {{ background: {c.window}; border-radius: {px(8)}px; padding: {px(8)}px; }}
@@ -42,6 +43,9 @@ def window_style(theme: Theme) -> str:
     #section {{ color: {c.muted}; font-weight: 600; {points(0.82)} }}
     #header {{ background: {c.window}; border-bottom: 1px solid {c.border}; }}
     #banner {{ background: {c.bubble}; border-radius: {px(10)}px; }}
+    #find_bar {{
+        background: {c.bubble}; border-bottom-left-radius: {px(10)}px; border-bottom-right-radius: {px(10)}px;
+    }}
     #banner[tone="error"] {{ background: {c.error_ground}; }}
     #card {{ background: {c.panel}; border: 1px solid {c.border}; border-radius: {px(12)}px; }}
     #card[is_loaded="true"] {{ border: 1px solid {c.accent}; }}
@@ -64,7 +68,7 @@ def window_style(theme: Theme) -> str:
     }}
     #example:hover {{ background: {c.hover}; }}
     #example:focus {{ {ring(10, 14)} }}
-    #plain_button:disabled, #quiet_button:disabled {{ color: {c.border}; }}
+    #quiet_button:disabled {{ color: {c.border}; }}
     #icon_button {{
         background: transparent; color: {c.muted}; border: 1px solid transparent; border-radius: {px(7)}px;
         padding: {px(4)}px;
@@ -77,7 +81,7 @@ def window_style(theme: Theme) -> str:
         background: {c.hover}; border: none; border-radius: {px(3)}px; min-height: {px(6)}px; max-height: {px(6)}px;
     }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: {px(3)}px; }}
-    QScrollBar:horizontal {{ background: transparent; height: {px(12)}px; margin: 0; }}
+    QScrollBar:horizontal {{ background: transparent; height: {px(SCROLL_BAR_WIDTH)}px; margin: 0; }}
     QScrollBar::handle:horizontal {{
         background: {c.border}; min-width: {px(32)}px; border-radius: {px(4)}px; margin: {px(2)}px;
     }}
@@ -85,5 +89,8 @@ def window_style(theme: Theme) -> str:
     QMenuBar::item {{ padding: {px(4)}px {px(9)}px; border-radius: {px(5)}px; background: transparent; }}
     QMenuBar::item:selected {{ background: {c.hover}; }}
     QDialog {{ background: {c.window}; }}
+    QMessageBox QLabel {{ min-width: {px(340)}px; color: {c.text}; }}
+    QMessageBox QLabel#qt_msgbox_label {{ font-weight: 600; }}
+    QMessageBox QLabel#qt_msgbox_informativelabel {{ color: {c.muted}; }}
     #palette {{ border: 1px solid {c.border}; }}
     """

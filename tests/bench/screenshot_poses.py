@@ -197,7 +197,7 @@ def settings(studio: Studio) -> None:
     """The settings, few and all, a value that is refused, two personas and the form of one."""
     personas, page = studio.application.personas, studio.join.settings.page
     studio.window.pages.show_page("settings")
-    studio.application.settings.set("chat.style", "precise")
+    studio.application.settings.set("chat.preset", "precise")
     studio.grab("settings")
     for name, system in (
         ("Editor", "Cut every sentence that says nothing. Keep the writer's voice."),

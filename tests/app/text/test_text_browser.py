@@ -33,6 +33,16 @@ def show(browser: SafeTextBrowser, text: str, *, width: int = 600) -> SafeTextBr
     return browser
 
 
+def test_the_button_of_code_stands_at_its_right_end_before_the_text_is_shown(
+    browser: SafeTextBrowser,
+) -> None:
+    browser.show_elements(StreamingMarkdown.of("```python\nprint()\n```").elements(0))
+
+    browser.fit(600)
+
+    assert 560 < browser.copy_buttons()[0].geometry().right() < 600
+
+
 IMAGES = [
     "![a]({})", "![a](<{}>)", "[![a]({})](http://x)", "![a][r]\n\n[r]: {}", '<img src="{}">', '<table background="{}"><tr><td>x',
     '<div style="background-image:url({})">x</div>', '<link rel=stylesheet href="{}">', "<style>@import '{}'</style>",

@@ -42,10 +42,22 @@ def test_a_page_that_was_added_is_offered_shown_with_its_title_and_closed_with_e
     QTest.keyClick(window, Qt.Key.Key_Comma, Qt.KeyboardModifier.ControlModifier)
 
     assert window.page is page
-    assert window.header.title.text() == "Settings"
+    assert window.windowTitle() == "Settings — Inglenook"
     qtbot.waitUntil(lambda: QApplication.focusWidget() is page.button)
     QTest.keyClick(page.button, Qt.Key.Key_Escape)
     assert window.page is window.chat
+
+
+def test_a_page_has_a_visible_way_back_and_a_chat_has_none(window: MainWindow) -> None:
+    window.add_page("settings", ClosablePage(), "Settings")
+    assert not window.header.back_button.isVisible()
+
+    window.actions_by_name["settings"].trigger()
+    assert window.header.back_button.isVisible()
+    window.header.back_button.click()
+
+    assert window.page is window.chat
+    assert not window.header.back_button.isVisible()
 
 
 def test_a_page_closes_itself_by_its_signal_and_its_action_closes_it_too(window: MainWindow) -> None:
