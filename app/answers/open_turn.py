@@ -9,9 +9,9 @@ from typing import Any, Literal
 from inglenook.app.answers import citations
 from inglenook.app.answers.prompts import Prompt
 from inglenook.app.answers.retrieval import Evidence
-from inglenook.app.answers.sentence_checks import SentenceChecks
-from inglenook.app.answers.sufficiency import is_question
+from inglenook.app.answers.sentence_checks import SentenceChecks, is_baseless_answer, sentence_checks
 from inglenook.app.answers.turns import Ending, Turn, end_turn
+from inglenook.app.text.reasoning import part_reply
 from inglenook.engine.request import Finished, SamplingParams
 from inglenook.storage.database import Database
 from inglenook.storage.messages import Messages
@@ -82,17 +82,20 @@ class OpenTurn:
     def settle_sources(self, sources: Sequence[NewSource]) -> list[NewSource]:
         """Return the cited sources, and of the others the passages that the model was given.
 
-        Where it was given whole documents, or nothing, the nearest passages stand for them. When the model answered a
-        question and nothing that it said was found in the documents, a notice says so.
+        Where it was given whole documents, or nothing, the nearest passages stand for them. When the model answered
+        and nothing that it said was found in the documents, a notice says so.
         """
         passages = self.prompt.passages if self.prompt is not None else ()
         if self.evidence.is_refusal or (self.evidence.whole and not passages):
             passages = self.evidence.candidates[:MAX_NEAREST]
         ids = {hit.chunk.id for hit in passages}
         settled = [source for source in sources if source.is_cited or source.chunk_id in ids]
-        is_answer = self.prompt is not None and is_question(self.saved.question.text) and any(self.pieces)
-        if is_answer and self.evidence.candidates and not any(source.is_cited for source in settled):
-            self.notices.append(UNSUPPORTED)
+        reply = "".join(self.pieces)
+        if self.prompt is not None and self.evidence.candidates and reply.strip():
+            answer = part_reply(reply, end_tag=self.saved.reply.reasoning_end)
+            checks = [c for c in sentence_checks(reply, sources) if answer.answer_range(c.start, c.end)]
+            if is_baseless_answer(checks, self.saved.question.text):
+                self.notices.append(UNSUPPORTED)
         return settled
 
     def ender(self, ending: Ending) -> Callable[[Database], None]:

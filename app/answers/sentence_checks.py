@@ -14,6 +14,7 @@ from typing import Literal
 
 from inglenook.app.answers.citations import Citer, verified_ranges
 from inglenook.app.answers.claims import Ground, claims_of, terms
+from inglenook.app.answers.sufficiency import is_question
 from inglenook.app.answers.support import is_no_statement
 from inglenook.storage.records import Hit, NewSource, Source
 from inglenook.storage.sentences import split_reply
@@ -77,6 +78,12 @@ def sentence_checks(reply: str, sources: Sequence[Source] | Sequence[NewSource])
         SentenceCheck(start, end, _status_of(reply[start:end], _verdict(verified, start, end), ground))
         for start, end in split_reply(reply, 0, len(reply))
     ]
+
+
+def is_baseless_answer(checks: Sequence[SentenceCheck], question: str) -> bool:
+    """Return whether nothing of a reply was found in the documents, although it answers or claims something."""
+    statuses = {check.status for check in checks}
+    return "supported" not in statuses and ("not found" in statuses or is_question(question))
 
 
 def _verdict(verified: Mapping[tuple[int, int], bool], start: int, end: int) -> bool | None:

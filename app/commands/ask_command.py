@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from inglenook.app.commands.document_password import add_password_option
+from inglenook.app.commands.json_keys import ASK_KEYS, add_keys
 from inglenook.app.commands.scope_options import add_scope_options, has_scope
 from inglenook.app.commands.terminal import StatusLine, harmless, harmless_json, one_line
 from inglenook.app.errors import AppError, UsageError
@@ -45,6 +47,7 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         description="Ask a question. The answer is written to standard output as it comes.",
         allow_abbrev=False,
     )
+    add_keys(parser, ASK_KEYS)
     parser.set_defaults(run=run_ask, text="")
     parser.add_argument("question", metavar="QUESTION", help="the question; - reads it from standard input")
     parser.add_argument(
@@ -64,6 +67,7 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--documents", action="store_true", help="answer from all documents of the profile, and say where"
     )
+    add_password_option(parser)
     add_scope_options(parser)
     parser.add_argument(
         "--adapter",
@@ -108,6 +112,11 @@ def add_ask(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument(
         "--stop", action="append", metavar="S", default=[], help="end the answer before this text; repeatable"
+    )
+    parser.add_argument(
+        "--allow-repetition",
+        action="store_true",
+        help="let an answer that says the same thing over and over go on (default: it is stopped, and that is said)",
     )
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object at the end instead of the text"
@@ -219,6 +228,7 @@ def _request(options: argparse.Namespace) -> Request:
         min_p=options.min_p,
         seed=options.seed,
         stop=tuple(options.stop),
+        stop_repetition=not options.allow_repetition,
     )
     question = _standard_input() if options.question == "-" else options.question
     if not question.strip():
@@ -311,6 +321,7 @@ def wait_for_model(load: Handle[Loaded], name: str, status: StatusLine) -> Loade
 def stream(handle: Handle[Reply], status: StatusLine, *, quiet: bool) -> Finished:
     """Write the reply as it comes; with `quiet`, only wait for it."""
     ends_with_newline = True
+    finished: Finished | None = None
     try:
         for event in handle.events():
             status.clear()
@@ -319,14 +330,19 @@ def stream(handle: Handle[Reply], status: StatusLine, *, quiet: bool) -> Finishe
                 sys.stdout.flush()
                 ends_with_newline = event.text.endswith("\n") if event.text else ends_with_newline
             elif isinstance(event, Finished):
-                return event
+                finished = event
+                break
             elif isinstance(event, Failed):
                 raise error_from_kind(event.kind, event.message)
     finally:
         if not quiet and not ends_with_newline:
             sys.stdout.write("\n")
             sys.stdout.flush()
-    raise AssertionError("a request ended without Finished or Failed")
+    assert finished is not None, "a request ended without Finished or Failed"
+    if finished.finish_reason == "repetition" and not quiet:
+        words = f"It began to repeat itself and was stopped after {len(handle.text().split()):,} words."
+        print(f"{words} --allow-repetition lets it go on.", file=sys.stderr)
+    return finished
 
 
 def answer_record(

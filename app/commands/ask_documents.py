@@ -7,24 +7,28 @@ embedder in the library passages are searched by meaning as well as by words.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from inglenook.app.answers import citations
-from inglenook.app.answers.open_turn import MAX_NEAREST
+from inglenook.app.answers.open_turn import MAX_NEAREST, UNSUPPORTED
 from inglenook.app.answers.prompts import Prompt, Room, build_prompt, place_text
 from inglenook.app.answers.retrieval import Evidence
+from inglenook.app.answers.sentence_checks import is_baseless_answer, sentence_checks
 from inglenook.app.answers.token_estimate import TokenEstimate
 from inglenook.app.commands.ask_command import answer_record, print_json, stream, wait_for_model
 from inglenook.app.commands.asked_documents import AskedDocuments, ProfileDocuments, preferred_embedder
-from inglenook.app.commands.terminal import StatusLine, harmless
+from inglenook.app.commands.terminal import StatusLine, harmless, one_line
+from inglenook.app.text.reasoning import part_reply
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import ContextLengthError, EngineError
 from inglenook.engine.request import Finished, Loaded, LoadOptions, Request
 from inglenook.storage.records import NewSource
 
 MAX_ATTEMPTS = 5
+_MOST_CHARS = 200
 
 
 def answer_from_documents(
@@ -40,7 +44,7 @@ def answer_from_documents(
     kept = None if options.document else ProfileDocuments(options)
     with (
         StatusLine() as status,
-        kept or AskedDocuments(preferred_embedder()) as documents,
+        kept or AskedDocuments(preferred_embedder(), options.password_file) as documents,
         make_client() as client,
     ):
         documents.read(options.document, status)
@@ -48,42 +52,67 @@ def answer_from_documents(
         evidence, text, finished = _answer(client, request, loaded, documents, question, status, options)
     for sentence in (*evidence.notices, *finished.notices):
         status.notice(sentence)
-    sources = chosen_sources(text, evidence, question)
+    grounded = Grounded.of(_without_thought(text, loaded), evidence, question)
     if options.json:
-        records = [source_record(source, documents.paths, is_verified) for source, is_verified in sources]
-        print_json(answer_record(text, finished, name, loaded.backend, records))
+        records = [source_record(source, documents.paths) for source in grounded.sources]
+        print_json(
+            answer_record(text, finished, name, loaded.backend, records)
+            | {
+                "unsupported": list(grounded.unsupported),
+                "notices": [*evidence.notices, *finished.notices, *grounded.notices],
+            }
+        )
     else:
-        _print_sources(sources)
+        _print_sources(grounded)
     return 0
 
 
-def chosen_sources(reply: str, evidence: Evidence, question: str) -> list[tuple[NewSource, bool]]:
-    """Return the cited sources with whether each is verified, then the passage closest to the question if it is not one."""
-    if evidence.is_refusal:
-        return [(citations.as_source(hit), False) for hit in evidence.candidates[:MAX_NEAREST]]
-    sources = citations.attach(reply, evidence.candidates, question)
-    verified = citations.verified_ranges(reply, sources)
-    chosen: dict[tuple[int, int, int, int], tuple[NewSource, bool]] = {}
-    for source in sources:
-        if source.is_cited and source.answer_range is not None:
-            place = source.place
-            key = (source.document_id, place.page_index, place.char_start, place.char_end)
-            chosen.setdefault(key, (source, verified.get(source.answer_range, False)))
-    result = list(chosen.values())
-    for best in evidence.candidates[:1]:
-        # A candidate of a document that is read whole may not have been found by the question.
-        is_found = best.keyword_rank is not None or best.vector_rank is not None
-        if is_found and all(source.chunk_id != best.chunk.id for source, _ in result):
-            result.append((citations.as_source(best), False))
-    return result
+@dataclass(frozen=True, slots=True)
+class Grounded:
+    """What an answer rests on: its sources, the sentences that no passage says, and sentences about that."""
+
+    sources: tuple[NewSource, ...]
+    unsupported: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, reply: str, evidence: Evidence, question: str) -> Self:
+        """Find the cited sources, then the passage closest to the question if it is not one of them."""
+        if evidence.is_refusal:
+            return cls(tuple(citations.as_source(hit) for hit in evidence.candidates[:MAX_NEAREST]))
+        every = citations.attach(reply, evidence.candidates, question)
+        cited = {
+            (
+                source.document_id,
+                source.place.page_index,
+                source.place.char_start,
+                source.place.char_end,
+            ): source
+            for source in reversed(every)
+            if source.is_cited
+        }
+        sources = list(reversed(cited.values()))
+        for best in evidence.candidates[:1]:
+            # A candidate of a document that is read whole may not have been found by the question.
+            is_found = best.keyword_rank is not None or best.vector_rank is not None
+            if is_found and all(source.chunk_id != best.chunk.id for source in sources):
+                sources.append(citations.as_source(best))
+        if evidence.answer or not evidence.candidates:
+            return cls(tuple(sources))
+        checks = sentence_checks(reply, every)
+        missing = tuple(reply[c.start : c.end].strip() for c in checks if c.status == "not found")
+        is_baseless = is_baseless_answer(checks, question)
+        return cls(tuple(sources), missing, (UNSUPPORTED,) if is_baseless else ())
 
 
-def source_record(source: NewSource, paths: dict[int, Path], is_verified: bool) -> dict[str, object]:
-    """Return a source as JSON has it. Pages count from 1; a text without pages has lines instead.
+def _without_thought(text: str, loaded: Loaded) -> str:
+    """Return the answer alone: what a model only thought is held against no passage."""
+    tags = loaded.reasoning
+    return part_reply(text, end_tag=tags.end if tags is not None and tags.is_open else "").answer
 
-    "cited": a sentence of the answer rests on it; false for the passage closest to the question. "verified": all
-    numbers, names and quotations of that sentence stand in the quotes.
-    """
+
+def source_record(source: NewSource, paths: dict[int, Path]) -> dict[str, object]:
+    """Return a source as JSON has it; `ask --help` explains the keys. Pages count from 1."""
     place = source.place
     has_lines = place.first_line is not None
     return {
@@ -93,7 +122,8 @@ def source_record(source: NewSource, paths: dict[int, Path], is_verified: bool) 
         "lines": [place.first_line, place.last_line] if has_lines else None,
         "quote": source.quote,
         "cited": source.is_cited,
-        "verified": is_verified,
+        # Only what was checked is cited.
+        "verified": source.is_cited,
     }
 
 
@@ -161,12 +191,17 @@ def _prompt(
     )
 
 
-def _print_sources(sources: Sequence[tuple[NewSource, bool]]) -> None:
-    for number, (source, is_verified) in enumerate(sources, 1):
+def _print_sources(grounded: Grounded) -> None:
+    for sentence in grounded.notices:
+        print(sentence)
+    for sentence in () if grounded.notices else grounded.unsupported:
+        print(one_line(f"Not found in the documents: “{_shortened(sentence)}”"))
+    for number, source in enumerate(grounded.sources, 1):
         kind = "" if source.is_cited else "closest passage: "
-        mark = " (not all of the sentence is in it)" if source.is_cited and not is_verified else ""
-        quote = " ".join(source.quote.split())
-        shown = quote if len(quote) <= 200 else quote[:199] + "…"
-        print(
-            harmless(f"[{number}] {kind}{source.document_name}, {place_text(source.place)}{mark}: “{shown}”")
-        )
+        place = place_text(source.place)
+        print(one_line(f"[{number}] {kind}{source.document_name}, {place}: “{_shortened(source.quote)}”"))
+
+
+def _shortened(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _MOST_CHARS else words[: _MOST_CHARS - 1] + "…"

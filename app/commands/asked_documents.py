@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inglenook.app.answers.retrieval import Evidence, gather
+from inglenook.app.commands.document_password import HOW_TO_GIVE, given_password, parse_with_password
 from inglenook.app.commands.documents_profile import chosen_embedder, open_profile
 from inglenook.app.commands.documents_search import documents_meant
 from inglenook.app.commands.terminal import StatusLine
@@ -32,7 +33,7 @@ from inglenook.storage.documents import Documents
 from inglenook.storage.errors import StorageError
 from inglenook.storage.parsing.client import ParserClient
 from inglenook.storage.parsing.document import READABLE_FORMATS
-from inglenook.storage.parsing.errors import ParsingError
+from inglenook.storage.parsing.errors import ParsingError, PasswordRequiredError
 from inglenook.storage.parsing.found_documents import find_documents
 from inglenook.storage.records import PendingVector
 from inglenook.storage.search import Search
@@ -47,8 +48,9 @@ _BATCH = 32
 class AskedDocuments:
     """Documents of one command, in a temporary database. A context manager."""
 
-    def __init__(self, embedder: InstalledModel | None = None) -> None:
+    def __init__(self, embedder: InstalledModel | None = None, password_file: Path | None = None) -> None:
         self._embedder = embedder
+        self._password = given_password(password_file)
         self._stack = contextlib.ExitStack()
         self.paths: dict[int, Path] = {}
 
@@ -89,9 +91,10 @@ class AskedDocuments:
                 try:
                     self._read_one(parser, path, status)
                 except ParsingError as error:
+                    hint = f" {HOW_TO_GIVE}" if isinstance(error, PasswordRequiredError) else ""
                     if str(path) in named:
-                        raise AppError(f"{path}: {error}") from error
-                    status.notice(f"{path}: {error}")
+                        raise AppError(f"{path}: {error}{hint}") from error
+                    status.notice(f"{path}: {error}{hint}")
         if not self.paths:
             raise AppError("None of the documents could be read.")
 
@@ -118,7 +121,14 @@ class AskedDocuments:
 
     def _read_one(self, parser: ParserClient, path: Path, status: StatusLine) -> None:
         what = f"Reading {path.name}:"
-        parsed = parser.parse(path, progress=lambda done, total: status.count(what, done, total))
+        parsed = parse_with_password(
+            lambda password: parser.parse(
+                path, password=password, progress=lambda done, total: status.count(what, done, total)
+            ),
+            path.name,
+            self._password,
+            status,
+        )
         for note in parsed.notes:
             status.notice(f"{path.name}: {note}")
         documents = Documents(self.database)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
+from inglenook.app.commands.document_password import HOW_TO_GIVE, given_password, parse_with_password
 from inglenook.app.commands.documents_profile import (
     chosen_embedder,
     embed_waiting,
@@ -36,6 +38,7 @@ def run_add(options: argparse.Namespace) -> int:
         raise AppError(f"There is nothing to read. {found.summary()}".strip())
     if options.collection is not None and not options.collection.strip():
         raise UsageError("--collection needs a name, got nothing but spaces.")
+    password = given_password(options.password_file)
     results: list[dict[str, object]] = [{"path": path, "status": "refused", "error": "not there, or no document"}
                                         for path in missing]  # fmt: skip
     with open_profile() as db, StatusLine() as status:
@@ -46,7 +49,8 @@ def run_add(options: argparse.Namespace) -> int:
         with ParserClient(tokenizer=tokenizer_of(embedder)) as parser:
             for number, path in enumerate(found.files):
                 status.count("Reading", number, len(found.files))
-                results.append(_add_one(documents, parser, path, known, options))
+                reading = _Reading(documents, parser, known, password, options.encoding, status)
+                results.append(reading.add(path))
         if options.collection:
             added = {result["path"] for result in results if result["status"] != "refused"}
             ids = [document.id for document in documents.entries() if document.path in added]
@@ -63,6 +67,12 @@ def run_add(options: argparse.Namespace) -> int:
         for result in results:
             if result["status"] == "refused":
                 print(one_line(f"{result['path']}: {result['error']}"))
+            if "same_as" in result:
+                print(
+                    one_line(
+                        f"{result['path']} has the same content as {result['same_as']}, which is here already."
+                    )
+                )
             for note in result.get("notices") or ():  # type: ignore[attr-defined]  # a list where it is there
                 print(one_line(f"{result['path']}: {note}"))
         print(f"{counts['ready']} read, {counts['unchanged']} unchanged, {counts['refused']} refused.")
@@ -71,51 +81,64 @@ def run_add(options: argparse.Namespace) -> int:
     return 1 if counts["refused"] else 0
 
 
-def _add_one(
-    documents: Documents,
-    parser: ParserClient,
-    path: Path,
-    known: dict[str, tuple[int, int]],
-    options: argparse.Namespace,
-) -> dict[str, object]:
-    """Read one file unless it is unchanged; what is wrong with it is stored and returned, not raised."""
-    try:
-        status = path.stat()
-        if options.encoding is None and known.get(str(path)) == (status.st_size, status.st_mtime_ns):
-            return {"path": str(path), "status": "unchanged"}
-        sha256, size_bytes, modified_at_ns = _noted(path)
-    except (ParsingError, OSError) as error:
-        reason = str(error) if isinstance(error, ParsingError) else f"It cannot be read: {error.strerror}."
-        return {"path": str(path), "status": "refused", "error": reason}
-    document, is_new = documents.add(
-        str(path), name=path.name, sha256=sha256, size_bytes=size_bytes, modified_at_ns=modified_at_ns
-    )
-    if not is_new and options.encoding is None:
-        return {"path": str(path), "status": "unchanged", "id": document.id}
-    try:
-        encoding = options.encoding or document.chosen_encoding or None
-        parsed = parser.parse(path, password=options.password, encoding=encoding)
-        if options.encoding:
-            documents.choose_encoding(document.id, parsed.encoding or "")
-        documents.store(document.version_id, parsed)
-    except (ParsingError, StorageError) as error:
-        needs_password = isinstance(error, PasswordRequiredError)
-        documents.fail_version(document.version_id, str(error), needs_password=needs_password)
-        hint = " Give it with --password." if needs_password else ""
-        return {"path": str(path), "status": "refused", "id": document.id, "error": f"{error}{hint}"}
-    notices = [*parsed.notes]
-    if parsed.is_encoding_guessed:
-        notices.append(f"Encoding: {parsed.encoding} (guessed; --encoding chooses another).")
-    return {
-        "path": str(path),
-        "status": "ready",
-        "id": document.id,
-        "kind": parsed.kind,
-        "pages": len(parsed.pages),
-        "passages": len(parsed.chunks),
-        "encoding": parsed.encoding,
-        "notices": notices,
-    }
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Reads files one by one into the profile."""
+
+    documents: Documents
+    parser: ParserClient
+    known: dict[str, tuple[int, int]]
+    password: str | None
+    encoding: str | None
+    status: StatusLine
+
+    def add(self, path: Path) -> dict[str, object]:
+        """Read one file unless it is unchanged; what is wrong with it is stored and returned, not raised."""
+        try:
+            found = path.stat()
+            if self.encoding is None and self.known.get(str(path)) == (found.st_size, found.st_mtime_ns):
+                return {"path": str(path), "status": "unchanged"}
+            sha256, size_bytes, modified_at_ns = _noted(path)
+        except (ParsingError, OSError) as error:
+            reason = (
+                str(error) if isinstance(error, ParsingError) else f"It cannot be read: {error.strerror}."
+            )
+            return {"path": str(path), "status": "refused", "error": reason}
+        document, is_new = self.documents.add(
+            str(path), name=path.name, sha256=sha256, size_bytes=size_bytes, modified_at_ns=modified_at_ns
+        )
+        if not is_new and self.encoding is None:
+            same = {} if document.path == str(path) else {"same_as": document.path}
+            return {"path": str(path), "status": "unchanged", "id": document.id, **same}
+        encoding = self.encoding or document.chosen_encoding or None
+        try:
+            parsed = parse_with_password(
+                lambda password: self.parser.parse(path, password=password, encoding=encoding),
+                path.name,
+                self.password,
+                self.status,
+            )
+            if self.encoding:
+                self.documents.choose_encoding(document.id, parsed.encoding or "")
+            self.documents.store(document.version_id, parsed)
+        except (ParsingError, StorageError) as error:
+            needs_password = isinstance(error, PasswordRequiredError)
+            self.documents.fail_version(document.version_id, str(error), needs_password=needs_password)
+            hint = f" {HOW_TO_GIVE}" if needs_password else ""
+            return {"path": str(path), "status": "refused", "id": document.id, "error": f"{error}{hint}"}
+        notices = [*parsed.notes]
+        if parsed.is_encoding_guessed:
+            notices.append(f"Encoding: {parsed.encoding} (guessed; --encoding chooses another).")
+        return {
+            "path": str(path),
+            "status": "ready",
+            "id": document.id,
+            "kind": parsed.kind,
+            "pages": len(parsed.pages),
+            "passages": len(parsed.chunks),
+            "encoding": parsed.encoding,
+            "notices": notices,
+        }
 
 
 def _noted(path: Path) -> tuple[str, int, int]:

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from inglenook.app.commands.document_password import add_password_option
 from inglenook.app.commands.documents_add import run_add
 from inglenook.app.commands.documents_embedder import run_embedder
 from inglenook.app.commands.documents_profile import chosen_document, open_profile, print_json
 from inglenook.app.commands.documents_search import documents_meant, run_search
+from inglenook.app.commands.json_keys import SEARCH_KEYS, add_keys
 from inglenook.app.commands.scope_options import add_scope_options
 from inglenook.app.commands.terminal import one_line
 from inglenook.app.errors import UsageError
@@ -43,7 +45,7 @@ def add_documents(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
     adding = action("add", run_add, "read files, and those inside folders; unchanged ones are passed over")
     adding.add_argument("paths", metavar="PATH", nargs="+", type=Path)
-    adding.add_argument("--password", metavar="P", help="opens encrypted PDFs; it is not kept")
+    add_password_option(adding)
     adding.add_argument("--encoding", metavar="E", help="of text files whose encoding is guessed wrongly")
     adding.add_argument(
         "--words-only", action="store_true", help="make no vectors now; the window makes them later"
@@ -54,6 +56,7 @@ def add_documents(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add_scope_options(action("list", run_list, "list the documents"))
 
     searching = action("search", run_search, "find passages")
+    add_keys(searching, SEARCH_KEYS)
     searching.add_argument("question", metavar="QUESTION")
     searching.add_argument(
         "--limit", metavar="N", type=int, default=10, help="how many passages (default: 10)"

@@ -31,7 +31,7 @@ from pathlib import Path
 from small_pdf import pdf_file
 
 from inglenook.app.cli import run
-from inglenook.app.commands.ask_documents import chosen_sources, source_record
+from inglenook.app.commands.ask_documents import Grounded, source_record
 from inglenook.app.commands.asked_documents import AskedDocuments
 from inglenook.app.commands.terminal import StatusLine
 
@@ -136,8 +136,8 @@ def cited_without_model(path: Path, facts: list[Fact]) -> tuple[int, list[int], 
         for page, fact in enumerate(facts, 1):
             evidence = documents.gather(fact.question, whole_bytes=0, client=None, status=status)
             reply = evidence.candidates[0].chunk.text if evidence.candidates else ""
-            sources = chosen_sources(reply, evidence, fact.question)
-            records = [source_record(source, documents.paths, ok) for source, ok in sources]
+            grounded = Grounded.of(reply, evidence, fact.question)
+            records = [source_record(source, documents.paths) for source in grounded.sources]
             first = next((r for r in records if fact.sentence in " ".join(str(r["quote"]).split())), None)
             if first is None or first["page"] != page or not first["cited"] or not first["verified"]:
                 wrong.append(page)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pypdf
 import pytest
 from citations import invent_facts, write_pdf
 from fake_client import Asked, FakeClient
+from small_pdf import write_pdf as write_small_pdf
 
+from inglenook.app.answers.open_turn import UNSUPPORTED
 from inglenook.app.cli import run
 from inglenook.app.commands import ask_command
 from inglenook.engine.model_library import ModelLibrary
@@ -95,6 +99,100 @@ def test_an_answer_of_its_own_cites_nothing_but_names_the_closest_passage(
 
     sources = asked_json(capsys)["sources"]
     assert [(source["cited"], source["verified"]) for source in sources] == [(False, False)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "unsupported", "is_noticed"),
+    [
+        ("The tower of Zorb is 35 metres high.", ["The tower of Zorb is 35 metres high."], True),
+        ("34 metres. Its dome is made of gold.", ["Its dome is made of gold."], False),
+        ("<think>The tower of Zorb is 34 metres high.</think>It is 99 metres.", ["It is 99 metres."], True),
+        ("The tower of Zorb is 34 metres high.", [], False),
+        ("The documents do not say it.", [], True),
+    ],
+)
+def test_what_no_passage_says_is_listed_and_cites_nothing(
+    engine: Engine,
+    facts_file: Path,
+    capsys: pytest.CaptureFixture[str],
+    reply: str,
+    unsupported: list[str],
+    is_noticed: bool,
+) -> None:
+    engine.answers = say(reply)
+
+    ask("How high is the tower of Zorb?", "--document", facts_file, "--json")
+
+    answer = asked_json(capsys)
+    assert answer["unsupported"] == unsupported
+    assert (UNSUPPORTED in answer["notices"]) == is_noticed
+    assert any(source["cited"] for source in answer["sources"]) != is_noticed
+
+
+def test_for_people_a_baseless_answer_is_said_to_be_one_with_the_closest_passage(
+    engine: Engine, facts_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.answers = say("The tower of Zorb is 35 metres high.")
+
+    ask("How high is the tower of Zorb?", "--document", facts_file)
+
+    out = capsys.readouterr().out.splitlines()
+    assert out[1] == UNSUPPORTED
+    assert out[2].startswith("[1] closest passage: facts.md, line")
+
+
+def test_for_people_a_sentence_without_ground_is_repeated(
+    engine: Engine, facts_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.answers = say("The tower of Zorb is 34 metres high. Its dome is made of gold.")
+
+    ask("How high is the tower of Zorb?", "--document", facts_file)
+
+    assert "Not found in the documents: “Its dome is made of gold.”" in capsys.readouterr().out
+
+
+def test_every_key_of_an_answer_is_explained(
+    engine: Engine, facts_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.answers = say("The tower of Zorb is 34 metres high.")
+    ask("How high is the tower of Zorb?", "--document", facts_file, "--json")
+    answer = asked_json(capsys)
+
+    with pytest.raises(SystemExit):
+        run(["ask", "--help"])
+
+    explained = set(re.findall(r"\w+", capsys.readouterr().out.split("--json prints")[1]))
+    assert {*answer, *answer["sources"][0], "error"} <= explained
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    writer = pypdf.PdfWriter(
+        clone_from=write_small_pdf(tmp_path / "plain.pdf", ["The code word is gooseberry."])
+    )
+    writer.encrypt("schlüssel", algorithm="RC4-128")
+    writer.write(tmp_path / "secret.pdf")
+    return tmp_path / "secret.pdf"
+
+
+def test_an_encrypted_file_says_how_its_password_is_given(
+    engine: Engine, secret: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask("What is the code word?", "--document", secret) == 1
+
+    assert "give --password-file FILE" in capsys.readouterr().err
+
+
+def test_an_encrypted_file_is_answered_from_with_its_password(
+    engine: Engine, secret: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "word").write_text("schlüssel")
+    engine.answers = say("The code word is gooseberry.")
+
+    options = ("--document", secret, "--password-file", tmp_path / "word", "--json")
+    assert ask("What is the code word?", *options) == 0
+
+    assert [source["page"] for source in asked_json(capsys)["sources"]] == [1]
 
 
 def test_for_people_sources_follow_the_answer(

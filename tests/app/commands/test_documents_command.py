@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pypdf
 import pytest
 from small_pdf import write_pdf
 
+from inglenook.app.commands import document_password
 from inglenook.app.commands.documents_command import add_documents
 from inglenook.app.errors import AppError, UsageError
 from inglenook.app.single_instance import SingleInstance
@@ -230,14 +233,100 @@ def test_a_chosen_encoding_is_kept_for_the_next_version(run: Run, papers: Path) 
     assert (document["chosen_encoding"], document["encoding"]) == ("cp437", "cp437")
 
 
-def test_a_locked_file_waits_and_is_read_with_its_password(run: Run, papers: Path) -> None:
+@pytest.fixture
+def secret(papers: Path) -> Path:
     writer = pypdf.PdfWriter(clone_from=write_pdf(papers / "plain.pdf", ["The code word is gooseberry."]))
     writer.encrypt("schlüssel", algorithm="RC4-128")
     writer.write(papers / "secret.pdf")
+    return papers / "secret.pdf"
 
-    status, said = run("add", str(papers / "secret.pdf"))
-    assert (status, "Give it with --password" in said) == (1, True)
+
+def code_word(run: Run) -> str:
+    hits = run("search", "--json", "code word", "--in", "secret.pdf")[1]["hits"]
+    return str(hits[0]["text"]) if hits else ""
+
+
+def test_a_locked_file_waits_and_is_read_with_its_password_from_a_file(
+    run: Run, secret: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "word").write_text("schlüssel\n")
+
+    status, said = run("add", str(secret))
+    assert (status, "give --password-file FILE" in said) == (1, True)
     assert "secret.pdf  (file, locked: This PDF is encrypted" in run("list")[1]
-    run("add", str(papers / "secret.pdf"), "--password", "schlüssel")
+    run("add", str(secret), "--password-file", str(tmp_path / "word"))
 
-    assert "gooseberry" in run("search", "--json", "code word", "--in", "secret.pdf")[1]["hits"][0]["text"]
+    assert "gooseberry" in code_word(run)
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a person types at a terminal, one for each prompt."""
+    words: list[str] = []
+    monkeypatch.setattr(document_password, "can_ask", lambda: True)
+    monkeypatch.setattr(getpass, "getpass", lambda _prompt: words.pop(0))
+    return words
+
+
+def test_a_terminal_is_asked_for_the_password_again_after_a_wrong_one(
+    run: Run, secret: Path, typed: list[str]
+) -> None:
+    typed += ["wrong", "schlüssel"]
+
+    assert run("add", "--json", str(secret))[1]["ready"] == 1
+
+    assert typed == []
+    assert "gooseberry" in code_word(run)
+
+
+@pytest.mark.parametrize("words", [[""], ["wrong"] * 3])
+def test_no_or_only_wrong_passwords_leave_the_file_locked(
+    run: Run, secret: Path, typed: list[str], words: list[str]
+) -> None:
+    typed += words
+
+    status, found = run("add", "--json", str(secret))
+
+    assert (status, found["refused"], typed) == (1, 1, [])
+    assert "locked" in run("list")[1]
+
+
+def test_a_password_is_no_argument(run: Run, secret: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("add", str(secret), "--password", "schlüssel")
+
+    assert "unrecognized arguments" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"), [(None, "cannot be read"), (b"\n", "is empty"), (b"\xff\n", "not UTF-8")]
+)
+def test_a_bad_password_file_is_a_sentence(
+    run: Run, secret: Path, tmp_path: Path, content: bytes | None, sentence: str
+) -> None:
+    if content is not None:
+        (tmp_path / "word").write_bytes(content)
+
+    with pytest.raises(UsageError, match=sentence):
+        run("add", str(secret), "--password-file", str(tmp_path / "word"))
+
+
+def test_a_copy_under_another_name_is_named_with_the_one_that_is_here(run: Run, papers: Path) -> None:
+    run("add", str(papers / "birds.md"))
+    (papers / "vögel.md").write_bytes((papers / "birds.md").read_bytes())
+
+    said = run("add", str(papers / "vögel.md"))[1]
+
+    assert f"{papers}/vögel.md has the same content as {papers}/birds.md, which is here already." in said
+    found = run("add", "--json", str(papers / "vögel.md"))[1]
+    assert found["documents"][0]["same_as"] == str(papers / "birds.md")
+
+
+def test_every_key_of_a_hit_is_explained(run: Run, papers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("add", str(papers))
+    found = run("search", "--json", "heron")[1]
+    with pytest.raises(SystemExit):
+        run("search", "--help")
+
+    explained = set(re.findall(r"\w+", capsys.readouterr().out.split("--json prints")[1]))
+    assert {*found, *found["hits"][0]} <= explained
