@@ -40,8 +40,9 @@ class DocumentChips(QWidget):
         self._shown: tuple[DocumentChip, ...] = ()
         self._made: list[QPushButton] = []
         self._row = QHBoxLayout(self)
-        self._rest = PlainLabel(look="small")
+        self._rest = PlainLabel(look="small", parent=self)
         self._rest.setWordWrap(False)
+        self._rest.hide()
         theme.changed.connect(self._restyle)
         self._restyle()
         self.hide()
@@ -91,5 +92,5 @@ class DocumentChips(QWidget):
 
     def _restyle(self) -> None:
         px = self._theme.px
-        self._row.setContentsMargins(px(24), px(2), px(24), px(2))
+        self._row.setContentsMargins(0, px(2), 0, px(2))
         self._row.setSpacing(px(6))

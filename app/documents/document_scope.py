@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QBoxLayout, QInputDialog
 
 from inglenook.app.application import Application
 from inglenook.app.documents.document_chips import DocumentChip, DocumentChips
+from inglenook.app.window.centred_column import in_column
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.document_collections import Collection
 from inglenook.storage.records import Document
@@ -32,7 +33,7 @@ class DocumentScope(QObject):
         self.chips = DocumentChips(window.theme)
         column = window.chat.layout()
         assert isinstance(column, QBoxLayout)
-        column.insertWidget(column.indexOf(window.chat.composer), self.chips)
+        column.insertWidget(column.indexOf(window.chat.composer), in_column(self.chips, window.theme))
         documents = window.sidebar.documents
         documents.ticked.connect(self._tick)
         documents.scope_chosen.connect(self.set_ticked)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pypdf
+from PySide6.QtCore import QPoint
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QInputDialog
+from PySide6.QtWidgets import QApplication, QInputDialog
 from pytestqt.qtbot import QtBot
 from small_pdf import write_pdf
 from window_desk import WindowDesk
 
 from inglenook.app.documents.document_chips import MAX_CHIPS, DocumentChip, DocumentChips
 from inglenook.app.documents.document_list_model import DocumentEntry
+from inglenook.app.text.plain_label import PlainLabel
 from inglenook.app.window.theme import Theme
 
 # "Тест: канарейка живёт в клетке"
@@ -167,3 +169,32 @@ def test_of_many_documents_those_that_are_not_used_come_first(qtbot: QtBot, them
     assert row._rest.text() == "and 3 more"
     row.set_chips([])
     assert row.isHidden()
+
+
+def test_chips_stand_above_the_composer_in_its_column(desk: WindowDesk, tmp_path: Path) -> None:
+    for number in range(MAX_CHIPS + 2):
+        (tmp_path / f"letter {number}.txt").write_text(f"This is {number}.")
+    add(desk, *sorted(tmp_path.glob("*.txt")))
+    desk.window.resize(1_500, 900)
+    chat = desk.window.chat
+    row = chat.findChild(DocumentChips)
+    rest = row.findChild(PlainLabel)
+
+    desk.qtbot.waitUntil(lambda: row.width() == chat.temporary.maximumWidth())
+    left = row.mapTo(chat, QPoint(0, 0)).x()
+
+    assert abs(2 * left + row.width() - chat.width()) <= 2
+    assert row.mapTo(chat, QPoint(0, row.height())).y() <= chat.composer.y()
+    assert (rest.isVisible(), rest.text()) == (True, "and 2 more")
+    assert row.rect().contains(rest.geometry())
+
+
+def test_what_is_left_of_the_chips_is_never_a_window_of_its_own(qtbot: QtBot, theme: Theme) -> None:
+    row = DocumentChips(theme)
+    qtbot.addWidget(row)
+
+    row.set_chips([DocumentChip(n, f"letter {n}") for n in range(MAX_CHIPS + 1)])
+    row.set_chips([DocumentChip(1, "letter")])
+
+    assert row.findChild(PlainLabel).isHidden()
+    assert [widget for widget in QApplication.topLevelWidgets() if isinstance(widget, PlainLabel)] == []
