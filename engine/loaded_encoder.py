@@ -24,6 +24,8 @@ from inglenook.engine.encoder_file import EncoderPrefixes, is_encoder, open_enco
 from inglenook.engine.memory import check_fit, estimate_need, memory_state
 from inglenook.engine.memory_promises import MemoryPromises
 from inglenook.engine.models.encoder import Encoder
+from inglenook.engine.models.encoder_spec import WORDS
+from inglenook.engine.models.word_table import WordTable, table_bytes
 from inglenook.engine.request import Loaded, LoadOptions, LoadProgress, Purpose
 from inglenook.kernels.dequantize import dequantize
 
@@ -114,22 +116,29 @@ def load_encoder(
     progress(LoadProgress("Reading the model file", 0, 1))
     with open_encoder(path) as file:
         spec = file.spec
-        total = sum(4 * math.prod(shape) for shape in spec.tensor_shapes().values())
+        table = file.tensor(WORDS)
+        shapes = {name: shape for name, shape in spec.tensor_shapes().items() if name != WORDS}
+        total = table_bytes(table) + sum(4 * math.prod(shape) for shape in shapes.values())
         need, done = estimate_need(total, 0), 0
         promises = promises or MemoryPromises()
         with promises.deciding(slot) as reserved:
             check_fit(path.name, need, max(0, memory_state().free_bytes - reserved))
             promises.make(slot, lambda: need - done)
 
-        def read(name: str) -> torch.Tensor:
+        def loaded(size: int) -> None:
             nonlocal done
-            values = dequantize(file.tensor(name), torch.float32)
-            done += values.nbytes
+            done += size
             progress(LoadProgress("Loading", done, total))
+
+        def read(name: str) -> torch.Tensor:
+            values = dequantize(file.tensor(name), torch.float32)
+            loaded(values.nbytes)
             return values
 
         is_exact = options.backend == "reference" or not torch.cpu.get_capabilities().get("amx_bf16")
-        encoder = Encoder(spec, read, torch.float32 if is_exact else torch.bfloat16)
+        words = WordTable(table)
+        loaded(words.nbytes)
+        encoder = Encoder(spec, words, read, torch.float32 if is_exact else torch.bfloat16)
     promises.drop(slot)  # all is taken
     facts = Loaded(
         slot=slot,

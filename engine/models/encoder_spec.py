@@ -36,6 +36,7 @@ _MPNET = {
     "attention.output.dense": "attention.attn.o",
     "attention.output.LayerNorm": "attention.LayerNorm",
 }
+WORDS = "embeddings.word_embeddings.weight"
 DISTANCE_BIAS = "encoder.relative_attention_bias.weight"
 
 
@@ -65,7 +66,7 @@ class EncoderSpec:
         """All tensors by their names in a BERT checkpoint."""
         h, f = self.hidden_size, self.intermediate_size
         shapes: dict[str, tuple[int, ...]] = {
-            "embeddings.word_embeddings.weight": (self.vocab_size, h),
+            WORDS: (self.vocab_size, h),
             "embeddings.position_embeddings.weight": (self.num_positions, h),
             "embeddings.LayerNorm.weight": (h,),
             "embeddings.LayerNorm.bias": (h,),

@@ -516,11 +516,12 @@ def test_the_catalogue_says_what_a_person_needs_to_choose() -> None:
             assert re.fullmatch(r"[\w.-]+\.gguf", entry.source.filename)
         else:
             assert all(re.fullmatch(r"[0-9a-f]{64}", file.sha256) for file in entry.source.files)
-            assert all(
-                file.target in ("model.gguf",) or file.target.startswith("model/")
-                for file in entry.source.files
-            )
-            assert sum(file.size_bytes for file in entry.source.files) == entry.size_bytes
+            targets = [file.target for file in entry.source.files]
+            if entry.source.packed:
+                assert targets == [entry.source.packed]
+            else:
+                assert all(target == "model.gguf" or target.startswith("model/") for target in targets)
+                assert sum(file.size_bytes for file in entry.source.files) == entry.size_bytes
 
 
 def test_the_starter_is_said_to_be_for_trying_out() -> None:
