@@ -40,7 +40,8 @@ def run_embedder(options: argparse.Namespace) -> int:
         return 0
     if used is None:
         print(
-            "Only words are searched. 'inglenook models get all-minilm-l6-v2' fetches a model for meanings."
+            "Only words are searched. 'inglenook models get minilm-l6' fetches a model for meanings in English, "
+            "'inglenook models get multilingual-e5-small' one for 94 languages."
         )
         return 0
     print(one_line(f"{name}: {counts.get(name, 0):,} of {num_chunks:,} passages can be found by meaning."))
@@ -63,7 +64,7 @@ def _wanted(given: str) -> InstalledModel:
         raise AppError(f"There is no model or folder {given}. 'inglenook models list' shows the models.")
     if found.record.kind != "embedding":
         raise AppError(
-            f"{found.name} is a chat model; passages are found by a sentence encoder, such as all-minilm-l6-v2."
+            f"{found.name} is a chat model; passages are found by a sentence encoder, such as minilm-l6."
         )
     if found.is_missing:
         raise AppError(f"The files of {found.name} are gone from {found.path}. Import them again.")
