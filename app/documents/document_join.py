@@ -43,6 +43,7 @@ class DocumentJoin(QObject):
         # Of encrypted files, to draw their pages; for as long as the program runs.
         self._passwords: dict[int, str] = {}
         self._known: set[int] | None = None
+        self._is_new_chat = True
         self._progress: dict[int, tuple[int, int]] = {}
         self._embedded: dict[int, tuple[int, int]] = {}
         self._refusals: list[Refusal] = []
@@ -72,6 +73,7 @@ class DocumentJoin(QObject):
         indexing.embedding_changed.connect(documents.set_embedding)
         indexing.document_embedding_changed.connect(self._take_embedding)
         indexing.refused.connect(self._take_refusal)
+        indexing.repeated.connect(self._take_repeated)
         indexing.notice.connect(lambda sentence: window.banner.show_line("files", BannerLine(sentence)))
 
     def ticked(self) -> list[int]:
@@ -81,6 +83,16 @@ class DocumentJoin(QObject):
     def set_ticked(self, document_ids: Iterable[int]) -> None:
         """Tick just these."""
         self._scope.set_ticked(document_ids)
+
+    def take_shown(self, conversation_id: int | None) -> None:
+        """Begin a new chat with all documents ticked, whatever was ticked before; other chats have ticks of their own."""
+        self._is_new_chat = conversation_id is None
+        if self._is_new_chat:
+            self._tick_for_new_chat()
+
+    def _tick_for_new_chat(self) -> None:
+        is_wanted = self._app.settings.value("documents.ticked_when_added")
+        self._scope.set_ticked(document.id for document in self._app.indexing.documents if is_wanted)
 
     def add(self, paths: Sequence[Path]) -> None:
         """Add files and what is in folders."""
@@ -207,6 +219,8 @@ class DocumentJoin(QObject):
 
     def _take_documents(self, documents: list[Document]) -> None:
         ids = {document.id for document in documents}
+        if self._known is None and self._is_new_chat:
+            self._tick_for_new_chat()
         if self._known is not None and self._app.settings.value("documents.ticked_when_added"):
             self._scope.add(ids - self._known)
         if self._forgetting is not None and self._forgetting not in ids:
@@ -214,6 +228,12 @@ class DocumentJoin(QObject):
             self.forgotten.emit()
         self._known = ids
         self._show()
+
+    def _take_repeated(self, document_ids: Sequence[int]) -> None:
+        """Tick what was dropped again as if it were new."""
+        if document_ids and self._app.settings.value("documents.ticked_when_added"):
+            self._scope.add(document_ids)
+            self._show()
 
     def _choose_embedder(self, name: str) -> None:
         model = self._app.models.state.get(name)

@@ -42,6 +42,7 @@ class Indexing(QObject):
         document_embedding_changed(int, int, int): document id, its passages with a vector, its passages in all.
         forgotten(int): the document of that id is deleted for good.
         refused(Refusal): a file that is not in the list.
+        repeated(list[int]): documents that were added again and are in the list already.
         notice(str): one sentence for the line below the list ("Left out: 2 link, not followed.").
     """
 
@@ -53,6 +54,7 @@ class Indexing(QObject):
     document_embedding_changed = Signal(int, int, int)
     forgotten = Signal(int)
     refused = Signal(object)
+    repeated = Signal(object)
     notice = Signal(str)
 
     def __init__(
@@ -221,7 +223,11 @@ class Indexing(QObject):
             self._update(document)
             is_queued = is_to_be_read and self._queue.add(document)
             if not is_queued and not is_new:
-                self.notice.emit(self.tr("{0} is in the list already.").format(document.name))
+                words = self.tr("{0} is in the list already.")
+                if document.path != found.path:
+                    words = self.tr("{1} has the same content as {0}, which is in the list already.")
+                self.notice.emit(words.format(document.name, found.name))
+                self.repeated.emit([document.id])
 
         self._tasks.write(
             lambda db: Documents(db).add(
@@ -238,6 +244,8 @@ class Indexing(QObject):
     def _added(self, look: Look) -> None:
         found = look.found
         summary = found.summary()
+        unchanged = set(map(str, look.unchanged))
+        self.repeated.emit([document.id for document in self.documents if document.path in unchanged])
         if len(look.unchanged) == 1:
             self.notice.emit(self.tr("{0} is in the list already.").format(look.unchanged[0].name))
         elif look.unchanged:

@@ -54,6 +54,7 @@ class WindowJoin(QObject):
         self.sample = SampleJoin(window, application)
         self.welcome = WelcomeJoin(window)
         self.chats.source_requested.connect(self.documents.open_citation)
+        self.chats.shown.connect(self.documents.take_shown)
         self.chats.documents_chosen.connect(self.documents.set_ticked)
         self.documents.forgotten.connect(self.chats.reopen)
         window.files_dropped.connect(self._take_drop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pypdf
+import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QApplication, QInputDialog
@@ -198,3 +199,50 @@ def test_what_is_left_of_the_chips_is_never_a_window_of_its_own(qtbot: QtBot, th
 
     assert row.findChild(PlainLabel).isHidden()
     assert [widget for widget in QApplication.topLevelWidgets() if isinstance(widget, PlainLabel)] == []
+
+
+def test_a_new_chat_begins_with_all_documents_and_an_old_one_with_its_own(
+    desk: WindowDesk, tmp_path: Path
+) -> None:
+    for name in ("heron.txt", "mill.txt"):
+        (tmp_path / name).write_text(f"This is {name}.")
+    shown = add(desk, *sorted(tmp_path.glob("*.txt")))
+    desk.window.sidebar.documents.scope_chosen.emit([shown[0].id])
+    desk.ask("What is this?", "This is heron.txt.")
+    chats = desk.window.sidebar.chats
+
+    desk.window.sidebar.new_chat_requested.emit()
+    in_new = ticked(desk)
+    chats.activated.emit(chats.model.entries[0].id)
+    desk.qtbot.waitUntil(lambda: ticked(desk) == ["heron.txt"])
+    desk.window.sidebar.new_chat_requested.emit()
+
+    assert in_new == ticked(desk) == ["heron.txt", "mill.txt"]
+
+
+def test_a_new_chat_begins_with_none_where_the_settings_say_so(desk: WindowDesk, tmp_path: Path) -> None:
+    (tmp_path / "heron.txt").write_text("The heron is grey.")
+    add(desk, tmp_path / "heron.txt")
+    desk.application.settings.set("documents.ticked_when_added", False)
+
+    desk.window.sidebar.new_chat_requested.emit()
+
+    assert ticked(desk) == []
+
+
+@pytest.mark.parametrize("name", ["heron.txt", "copy.txt"])
+def test_a_file_that_is_dropped_again_is_named_and_asked_about(
+    desk: WindowDesk, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "heron.txt").write_text("The heron is grey.")
+    (tmp_path / name).write_text("The heron is grey.")
+    add(desk, tmp_path / "heron.txt")
+    desk.window.sidebar.documents.scope_chosen.emit([])
+    notices: list[str] = []
+    desk.application.indexing.notice.connect(notices.append)
+
+    desk.drop(tmp_path / name)
+    desk.qtbot.waitUntil(lambda: ticked(desk) == ["heron.txt"])
+
+    same = "copy.txt has the same content as heron.txt, which is in the list already."
+    assert notices == [same if name == "copy.txt" else "heron.txt is in the list already."]
