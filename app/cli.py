@@ -1,6 +1,7 @@
 """The command line: which command is meant, and how every way to end becomes an exit status.
 
-0 done; 1 an error, told in one sentence on stderr; 2 wrong usage; 130 Ctrl+C; 143 SIGTERM; 141 nobody reads stdout.
+0 done; 1 an error, told in one sentence on stderr; 2 wrong usage; 130 Ctrl+C; 143 SIGTERM; 129 the terminal was
+closed (SIGHUP); 141 nobody reads stdout.
 On a signal everything open is cancelled and closed first; a second Ctrl+C ends the process at once, and the engine
 process ends with it.
 """
@@ -13,6 +14,7 @@ import importlib
 import io
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Sequence
@@ -35,7 +37,7 @@ COMMANDS = {
     "bench": ("inglenook.app.commands.bench_command", "add_bench"),
 }
 
-_FAILED, _USAGE, _INTERRUPTED, _BROKEN_PIPE, _TERMINATED = 1, 2, 130, 141, 143
+_FAILED, _USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141
 # Names of the engine's parameters as the options that set them.
 _OPTIONS = {
     "context_length": "--context",
@@ -55,7 +57,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Terminated(BaseException):
-    """SIGTERM came. Not an Exception, so that nothing but `run` takes it for an error."""
+    """SIGTERM or SIGHUP came. Not an Exception, so that nothing but `run` takes it for an error."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.status = 128 + number
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -63,7 +69,11 @@ def run(arguments: Sequence[str]) -> int:
     _prepare_streams()
     # What matters is told in a sentence; log lines would stand between the words of an answer.
     logging.getLogger("inglenook").addHandler(logging.NullHandler())
+    # Questions, answers and documents are in this memory: a crash must not leave them in a file.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # under nohup it is ignored
+        signal.signal(signal.SIGHUP, _terminate)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
     try:
@@ -73,8 +83,8 @@ def run(arguments: Sequence[str]) -> int:
         return status
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except _Terminated:
-        return _TERMINATED
+    except _Terminated as ended:
+        return ended.status
     except BrokenPipeError:
         # The interpreter flushes stdout once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -167,9 +177,9 @@ def _is_open(descriptor: int) -> bool:
     return True
 
 
-def _terminate(_number: int, _frame: object) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    raise _Terminated
+def _terminate(number: int, _frame: object) -> NoReturn:
+    signal.signal(number, signal.SIG_DFL)
+    raise _Terminated(number)
 
 
 def _interrupt(_number: int, _frame: object) -> NoReturn:

@@ -208,7 +208,7 @@ def _scale(text: str) -> float:
 
 
 def _listen_for_signals(window: MainWindow) -> QObject:
-    """Close the window on SIGINT and SIGTERM: Qt's loop gives Python no chance to see them, a pipe does."""
+    """Close the window on SIGINT, SIGTERM, SIGHUP: Qt's loop gives Python no chance to see them, a pipe does."""
     from PySide6.QtCore import QSocketNotifier
 
     reading, writing = os.pipe()
@@ -220,14 +220,17 @@ def _listen_for_signals(window: MainWindow) -> QObject:
     def note(_number: int, _frame: FrameType | None) -> None:
         return
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    endings = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup
+        endings.discard(signal.SIGHUP)
+    for number in endings:
         signal.signal(number, note)
     notifier = QSocketNotifier(reading, QSocketNotifier.Type.Read, window)
 
     def close() -> None:
         with contextlib.suppress(BlockingIOError):
             numbers = os.read(reading, 64)
-            if signal.SIGINT in numbers or signal.SIGTERM in numbers:
+            if endings.intersection(numbers):
                 window.close()
 
     notifier.activated.connect(close)

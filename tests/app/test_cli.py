@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from inglenook.app.cli import run
 @pytest.fixture(autouse=True)
 def _signals_and_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
-    before = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+    before = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     yield
     for number, handler in before:
         signal.signal(number, handler)
@@ -169,3 +170,51 @@ def test_the_window_s_start_imports_no_command_and_a_command_no_other() -> None:
     assert "inglenook.app.cli" in window
     assert not window & (commands | {"numpy", "msgspec", "sqlcipher3", "inglenook.storage.database"})
     assert models & commands == {"inglenook.app.commands.models_command"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_terminal_that_is_closed_ends_a_command_as_orderly_as_sigterm(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+
+    def work(_arguments: object) -> None:
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            closed.append(True)
+
+    monkeypatch.setattr(cli, "_parse", work)
+
+    assert run(["models", "list"]) == 128 + number
+    assert closed
+
+
+def test_nohup_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    monkeypatch.setattr(
+        cli, "_parse", lambda _: os.kill(os.getpid(), signal.SIGHUP) or pytest.fail("went on")
+    )
+
+    with pytest.raises(pytest.fail.Exception, match="went on"):
+        run(["models", "list"])
+
+
+def test_a_crash_of_any_command_leaves_no_core_file() -> None:
+    script = (
+        "import resource, sys\n"
+        "from inglenook.app import cli\n"
+        "cli._parse = lambda _: sys.exit(resource.getrlimit(resource.RLIMIT_CORE)[0] != 0)\n"
+        "cli.run([])\n"
+    )
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    if hard == 0:
+        pytest.skip("this machine allows no core files at all")
+
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (hard, hard)),
+    )
+
+    assert ended.returncode == 0
