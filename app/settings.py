@@ -106,7 +106,10 @@ class AppSettings(QObject):
     def sampling(self, preset: str = "", own: Mapping[str, Any] | None = None) -> SamplingParams:
         """Return how replies are sampled, in the style in force or in a persona's."""
         return sampling_of(
-            self.style(preset, own), max_tokens=self.value("chat.max_tokens"), seed=self.value("chat.seed")
+            self.style(preset, own),
+            max_tokens=self.value("chat.max_tokens"),
+            seed=self.value("chat.seed"),
+            stop_repetition=self.value("chat.stop_repetition"),
         )
 
     def model_options(self, name: str) -> dict[str, Any]:

@@ -41,13 +41,17 @@ def preset_values(name: str, own: Mapping[str, Any]) -> PresetValues:
     return PresetValues(**{field: own[field] for field in FIELDS if field in own})
 
 
-def sampling_of(values: PresetValues, *, max_tokens: int = 0, seed: int = 0) -> SamplingParams:
+def sampling_of(
+    values: PresetValues, *, max_tokens: int = 0, seed: int = 0, stop_repetition: bool = True
+) -> SamplingParams:
     """Return what the engine is told; `max_tokens` and `seed` 0 leave these to it.
 
     Raises:
         InvalidRequestError: a value is out of range.
     """
-    return SamplingParams(max_tokens=max_tokens or None, seed=seed or None, **asdict(values))
+    return SamplingParams(
+        max_tokens=max_tokens or None, seed=seed or None, stop_repetition=stop_repetition, **asdict(values)
+    )
 
 
 def values_in_words(values: PresetValues) -> str:

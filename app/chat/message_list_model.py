@@ -16,7 +16,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from inglenook.app.text.reasoning import PartedReply, Piece, may_have_tags, part_reply
 
 Role = Literal["user", "assistant"]
-State = Literal["streaming", "complete", "stopped", "cut", "interrupted", "failed"]
+State = Literal["streaming", "complete", "stopped", "cut", "repeated", "interrupted", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn as it is shown; `error` is the sentence of a failed reply, "cut" one that reached its longest length.
+    """One turn as it is shown; `error` is the sentence of a failed reply, "cut" one that reached its longest length,
+    "repeated" one that was ended since it said the same thing without end.
 
     `branch` of `num_branches` is its place among the versions of it, from 0. `reasoning_s` is how long it was thought
     over, None not (yet); `reasoning_end` ends a thought that its prompt began. `figures` is the line of how fast it was,
@@ -61,7 +62,7 @@ class Message:
     @property
     def can_go_on(self) -> bool:
         """Whether the reply ended before its own end, and can be gone on with."""
-        return self.state in ("stopped", "cut", "interrupted") and bool(self.text.strip())
+        return self.state in ("stopped", "cut", "repeated", "interrupted") and bool(self.text.strip())
 
     @property
     def parted(self) -> PartedReply:

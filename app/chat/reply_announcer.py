@@ -47,6 +47,7 @@ class ReplyAnnouncer(QObject):
             "streaming": self.tr("The assistant is answering"),
             "complete": self.tr("Answer ready"),
             "stopped": self.tr("Answer stopped"),
+            "repeated": self.tr("Answer stopped, since it repeated itself"),
             "cut": self.tr("Answer cut off at its longest length"),
             "interrupted": self.tr("Answer interrupted"),
             "failed": message.error or self.tr("The answer failed"),

@@ -76,7 +76,11 @@ class ShownMessages(QObject):
             return "streaming" if message.id in self._texts else "interrupted"
         if message.status == "interrupted":
             return "interrupted"
-        by_reason: dict[str | None, State] = {"cancelled": "stopped", "length": "cut"}
+        by_reason: dict[str | None, State] = {
+            "cancelled": "stopped",
+            "length": "cut",
+            "repetition": "repeated",
+        }
         return by_reason.get(message.finish_reason, "complete")
 
     def _shown(self, citation: ShownCitation, *, is_cited: bool = True) -> Citation:

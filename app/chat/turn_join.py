@@ -224,10 +224,10 @@ class TurnJoin(QObject):
         reply = answer.reply
         if not self._queued.get(reply.conversation_id):
             return
-        if reply.status == "complete" and reply.finish_reason != "cancelled":
+        if reply.status == "complete" and reply.finish_reason not in ("cancelled", "repetition"):
             self._send_next(reply.conversation_id)
         else:
-            # What was stopped or failed may change what should be asked next.
+            # What was stopped, failed or ran wild may change what should be asked next.
             self._paused.add(reply.conversation_id)
             self.show_queue()
 

@@ -77,6 +77,7 @@ def _end(reason: str | None) -> str:
     words = {
         "stop": translate("figures", "The model ended it"),
         "length": translate("figures", "The longest reply or the window was reached"),
+        "repetition": translate("figures", "It repeated itself without end"),
         "cancelled": translate("figures", "Stopped by you"),
         "error": translate("figures", "Failed"),
     }

@@ -80,6 +80,23 @@ def test_a_cut_reply_says_so(desk: WindowDesk) -> None:
     desk.qtbot.waitUntil(lambda: status(desk)[0].startswith("Cut off"))
 
 
+def test_a_reply_that_repeats_itself_says_so_holds_what_waits_and_can_go_on(desk: WindowDesk) -> None:
+    start(desk)
+    assert desk.client.requests[-1].what.sampling.stop_repetition
+    desk.send("And then?")
+    end(desk, "Well. " + "Severin " * 199, "repetition")
+
+    desk.qtbot.waitUntil(
+        lambda: status(desk)[0] == "It began to repeat itself and was stopped after 200 words."
+    )
+    assert desk.window.chat.queue.is_paused
+    desk.application.settings.set("chat.stop_repetition", False)
+    press_continue(desk)
+
+    assert desk.client.requests[-1].what.reply_begin.endswith("Severin ")
+    assert not desk.client.requests[-1].what.sampling.stop_repetition
+
+
 def test_a_reply_that_a_crash_interrupted_goes_on_after_a_restart(
     desk: WindowDesk, qtbot: QtBot, theme: Theme, tmp_path: Path
 ) -> None:

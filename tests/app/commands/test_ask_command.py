@@ -184,8 +184,29 @@ def test_the_answer_goes_to_stdout_and_nothing_else_does(
     assert engine.is_closed
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_an_answer_that_repeats_itself_says_so(
+    engine: FakeEngine, capsys: pytest.CaptureFixture[str], form: list[str]
+) -> None:
+    engine.reply_events = [TokenText("Severin " * 200, (1,)), finished("repetition")]
+
+    assert run(["ask", "hi", *form]) == 0
+
+    out, err = capsys.readouterr()
+    assert engine.request is not None
+    assert engine.request.sampling.stop_repetition
+    if form:
+        assert json.loads(out)["finish_reason"] == "repetition"
+        assert err == ""
+    else:
+        sentence = (
+            "It began to repeat itself and was stopped after 200 words. --allow-repetition lets it go on.\n"
+        )
+        assert (out, err) == ("Severin " * 200 + "\n", sentence)
+
+
 def test_every_option_reaches_the_engine(engine: FakeEngine) -> None:
-    options = "--temperature 0 --top-k 5 --top-p 0.9 --min-p 0.1 --seed 3 --max-tokens 8 --stop a --stop b --system S"
+    options = "--temperature 0 --top-k 5 --top-p 0.9 --min-p 0.1 --seed 3 --max-tokens 8 --stop a --stop b --system S --allow-repetition"
     home = "--backend reference --context 99 --threads 2 --home here"
 
     assert run(["ask", "Q", *options.split(), *home.split()]) == 0
@@ -194,6 +215,7 @@ def test_every_option_reaches_the_engine(engine: FakeEngine) -> None:
     sampling = engine.request.sampling
     assert (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) == (0, 5, 0.9, 0.1)
     assert (sampling.seed, sampling.max_tokens, sampling.stop) == (3, 8, ("a", "b"))
+    assert not sampling.stop_repetition
     assert engine.request.messages == ({"role": "system", "content": "S"}, {"role": "user", "content": "Q"})
     assert engine.options == LoadOptions(backend="reference", context_length=99, num_threads=2)
 
