@@ -3,16 +3,17 @@
 The steps are those of real use without a scheduler, tokenizer or sampler around them: prefill in large steps, and in
 the back end's own that leave room for others, then one token a step. Each figure is the best of some rounds. Bandwidth counts the bytes of the source
 file's tensors that a token reads, and its keys and values, against the speed at which the same threads read a large
-buffer in the same run.
+buffer in the same run. Batches are made beforehand, and by NumPy: PyTorch's threads spin for milliseconds after an
+operation that they shared, on the cores that the step needs.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from inglenook.engine.backend import Backend, BackendModel, WeightSource
@@ -110,11 +111,11 @@ def _measure_and_close(loaded: _Loaded, rounds: int) -> Speed:
 def _measure_model(loaded: _Loaded, rounds: int) -> Speed:
     backend, model = loaded.backend, loaded.model
     step = backend.step_tokens(model.spec)
-    prefill = _best(rounds, lambda: _prefill(model, PREFILL_STEP))
-    small = _best(rounds, lambda: _prefill(model, step))
-    _run(model, [(0, CONTEXT_BEFORE_DECODE)])
-    decode = _best(rounds, lambda: _decode(model, 1))
-    together = _best(rounds, lambda: _decode(model, SEQUENCES))
+    prefill = _best(rounds, model, _prefill(model, PREFILL_STEP))
+    small = _best(rounds, model, _prefill(model, step))
+    model.forward(_batch(model, [(0, CONTEXT_BEFORE_DECODE)]))
+    decode = _best(rounds, model, _decode(model, 1))
+    together = _best(rounds, model, _decode(model, SEQUENCES))
     context = CONTEXT_BEFORE_DECODE + DECODE_TOKENS // 2
     groups = [kv.group for kv in model.kv]
     read = sum(g.block_bytes * min(context, g.window or context) / BLOCK_SIZE for g in groups)
@@ -139,49 +140,46 @@ def _measure_model(loaded: _Loaded, rounds: int) -> Speed:
     )
 
 
-def _best(rounds: int, work: Callable[[], None]) -> float:
+def _best(rounds: int, model: BackendModel, batches: list[Batch]) -> float:
+    """The seconds that all the batches take one after another, in the best of some rounds."""
     times = []
     for _ in range(rounds):
         start = time.perf_counter()
-        work()
+        for batch in batches:
+            model.forward(batch)
         times.append(time.perf_counter() - start)
     return min(times)
 
 
-def _prefill(model: BackendModel, step: int) -> None:
-    for start in range(0, PROMPT_TOKENS, step):
-        end = min(start + step, PROMPT_TOKENS)
-        _run(model, [(start, end - start)], wants_logits=end == PROMPT_TOKENS)
-
-
-def _decode(model: BackendModel, sequences: int) -> None:
-    first = CONTEXT_BEFORE_DECODE if sequences == 1 else 0
-    for position in range(first, first + DECODE_TOKENS):
-        _run(model, [(position, 1)] * sequences)
-
-
-def _run(model: BackendModel, chunks: list[tuple[int, int]], *, wants_logits: bool = True) -> None:
-    """One step of (first position, tokens) chunks, each a sequence with blocks of its own."""
-    width = num_blocks_for(max(start + count for start, count in chunks))
-    tokens = [
-        (7 * p + 3) % model.spec.vocab_size for start, count in chunks for p in range(start, start + count)
+def _prefill(model: BackendModel, step: int) -> list[Batch]:
+    ends = [min(start + step, PROMPT_TOKENS) for start in range(0, PROMPT_TOKENS, step)]
+    return [
+        _batch(model, [(start, end - start)], wants_logits=end == PROMPT_TOKENS)
+        for start, end in zip(range(0, PROMPT_TOKENS, step), ends, strict=True)
     ]
-    positions = torch.cat([torch.arange(start, start + count) for start, count in chunks])
-    sizes = torch.tensor([count for _, count in chunks])
-    tables = torch.arange(len(chunks) * width, dtype=torch.int32).view(len(chunks), width)
-    ends = torch.cumsum(sizes, 0)
-    slots = positions + torch.repeat_interleave(torch.arange(len(chunks)) * width * BLOCK_SIZE, sizes)
-    if width * len(chunks) > model.kv[0].num_blocks:
-        raise AssertionError(f"{width * len(chunks)} blocks are needed, there are {model.kv[0].num_blocks}")
-    model.forward(
-        Batch(
-            token_ids=torch.tensor(tokens),
-            positions=positions,
-            query_starts=torch.cat([torch.zeros(1, dtype=torch.int64), ends]).int(),
-            context_lengths=torch.tensor([start + count for start, count in chunks], dtype=torch.int32),
-            logits_rows=ends - 1 if wants_logits else ends[:0],
-            groups=(GroupTables(tables, slots),) * len(model.kv),
-        )
+
+
+def _decode(model: BackendModel, sequences: int) -> list[Batch]:
+    first = CONTEXT_BEFORE_DECODE if sequences == 1 else 0
+    return [_batch(model, [(p, 1)] * sequences) for p in range(first, first + DECODE_TOKENS)]
+
+
+def _batch(model: BackendModel, chunks: list[tuple[int, int]], *, wants_logits: bool = True) -> Batch:
+    """One step of (first position, tokens) chunks, each a sequence with blocks of its own."""
+    width = num_blocks_for(PROMPT_TOKENS if len(chunks) == 1 else DECODE_TOKENS)
+    assert width * len(chunks) <= model.kv[0].num_blocks, f"{width * len(chunks)} blocks are needed"
+    starts, counts = np.array(chunks).T
+    ends = counts.cumsum()
+    positions = np.concatenate([np.arange(start, start + count) for start, count in chunks])
+    tables = np.arange(len(chunks) * width, dtype=np.int32).reshape(len(chunks), width)
+    slots = positions + np.repeat(np.arange(len(chunks)) * width * BLOCK_SIZE, counts)
+    return Batch(
+        token_ids=torch.from_numpy((7 * positions + 3) % model.spec.vocab_size),
+        positions=torch.from_numpy(positions),
+        query_starts=torch.from_numpy(np.concatenate([[0], ends]).astype(np.int32)),
+        context_lengths=torch.from_numpy((starts + counts).astype(np.int32)),
+        logits_rows=torch.from_numpy(ends - 1 if wants_logits else ends[:0]),
+        groups=(GroupTables(torch.from_numpy(tables), torch.from_numpy(slots)),) * len(model.kv),
     )
 
 
