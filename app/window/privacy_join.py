@@ -94,7 +94,7 @@ class PrivacyJoin(QObject):
         places = [
             (self.tr("Chats, documents' text, settings"), history),
             (self.tr("Models"), folders.models),
-            (self.tr("How the window stood"), folders.config),
+            (self.tr("Size and place of the window"), folders.config),
         ]
         backups = automatic_backups(history)
         places += [(self.tr("Copy from before an update"), backup) for backup in backups]
