@@ -35,6 +35,7 @@ from inglenook.app.answers.turns import (
 from inglenook.app.bridge import CHAT, EngineBridge, ModelState
 from inglenook.app.documents.embedder import Embedder
 from inglenook.app.tasks import Tasks
+from inglenook.app.translations.sentences import said
 from inglenook.engine.request import Failed, Finished, Request
 
 __all__ = ["Answer", "Answering", "OpenedConversation", "ReplyOptions", "Turn", "open_conversation"]
@@ -237,7 +238,7 @@ class Answering(QObject):
             for check in turn.checks.take(turn.begun):
                 self.sentence_checked.emit(turn.reply_id, check)
         if evidence.answer and not turn.begun:
-            self._say(turn, evidence.answer)
+            self._say(turn, said(evidence.answer))
         else:
             self._submit(turn)
 

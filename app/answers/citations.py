@@ -142,6 +142,19 @@ def as_source(hit: Hit) -> NewSource:
     return _source(passage, passage.whole())
 
 
+def with_checked_only(reply: str, sources: Sequence[Source]) -> list[Source]:
+    """Return stored sources, those that an older program cited for what they do not say as merely found."""
+    verified = verified_ranges(reply, sources)
+    return [
+        replace(source, is_cited=False, answer_range=None)
+        if source.is_cited
+        and source.quote != FORGOTTEN
+        and not (source.answer_range and verified.get(source.answer_range))
+        else source
+        for source in sources
+    ]
+
+
 def shown_citations(reply: str, sources: Sequence[Source]) -> list[ShownCitation]:
     """Return the citations of a reply as they are shown; the same place has one number, and is listed once."""
     verified = verified_ranges(reply, sources)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from inglenook.app.answers.citations import with_checked_only
 from inglenook.app.answers.prompts import PastMessage
 from inglenook.app.text.reasoning import with_thought_closed
 from inglenook.storage.conversations import Conversations
@@ -78,10 +79,13 @@ def open_conversation(db: Database, conversation_id: int) -> OpenedConversation:
     """
     conversation = Conversations(db).get(conversation_id)
     ids = conversation.options.get(DOCUMENTS_OPTION)
+    shown = tuple(Messages(db).shown(conversation_id))
+    texts = {message.id: message.text for message in shown}
+    sources = Sources(db).of_conversation(conversation_id)
     return OpenedConversation(
         conversation,
-        tuple(Messages(db).shown(conversation_id)),
-        Sources(db).of_conversation(conversation_id),
+        shown,
+        {id_: with_checked_only(texts.get(id_, ""), found) for id_, found in sources.items()},
         tuple(i for i in ids if type(i) is int) if isinstance(ids, list) else (),
     )
 

@@ -14,6 +14,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from inglenook.app.answers.citations import with_checked_only
 from inglenook.app.errors import AppError
 from inglenook.app.text.elements_html import elements_of, html_of
 from inglenook.app.text.reasoning import part_reply
@@ -171,7 +172,8 @@ def _answer(message: Message) -> str:
 
 
 def _cited(exported: ExportedConversation, message: Message) -> list[Source]:
-    return [source for source in exported.sources.get(message.id, []) if source.is_cited]
+    sources = with_checked_only(message.text, exported.sources.get(message.id, []))
+    return [source for source in sources if source.is_cited]
 
 
 def _source(source: Source) -> str:

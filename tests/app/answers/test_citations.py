@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passages import passage, stored
 
-from inglenook.app.answers.citations import attach, is_supported, shown_citations, verified_ranges
+from inglenook.app.answers.citations import (
+    attach,
+    is_supported,
+    shown_citations,
+    verified_ranges,
+    with_checked_only,
+)
 from inglenook.app.answers.quoting import narrowed
 from inglenook.storage.parsing.document import Rect
 from inglenook.storage.records import FORGOTTEN, NewSource, Place
@@ -100,6 +106,18 @@ def test_a_forgotten_quote_verifies_nothing() -> None:
     (shown,) = shown_citations(reply, [stored(source, quote=FORGOTTEN)])
 
     assert not shown.is_verified
+
+
+def test_what_an_older_program_cited_without_ground_is_shown_as_found() -> None:
+    reply = "The tower of Zorb is 34 metres high. The tower of Mell is 99 metres high."
+    good = stored(cited(attach(reply, [ZORB]))[0])
+    bad = replace(good, id=2, answer_range=(37, len(reply)))
+    forgotten = replace(bad, id=3, quote=FORGOTTEN, answer_range=(0, 36))
+
+    checked = with_checked_only(reply, [good, bad])
+
+    assert [(source.is_cited, source.answer_range) for source in checked] == [(True, (0, 36)), (False, None)]
+    assert with_checked_only(reply, [forgotten])[0].is_cited
 
 
 def test_lines_and_rectangles_are_narrowed_with_the_quote() -> None:
