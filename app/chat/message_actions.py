@@ -184,7 +184,7 @@ class MessageActions(QWidget):
 
     def _show_figures(self, figures: str) -> None:
         if self._figures is None and figures:
-            self._figures = ElidedLabel(look="small", parent=self)
+            self._figures = ElidedLabel(look="small", between=" · ", parent=self)
             self._figures.setFont(self._theme.font(0.86))
             self._line.addSpacing(self._theme.px(8))
             self._line.addWidget(self._figures, 1)

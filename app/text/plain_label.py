@@ -54,11 +54,16 @@ class PlainLabel(QLabel):
 
 
 class ElidedLabel(QWidget):
-    """One line of plain text, shortened at its end where room is lacking; the tooltip then has all of it."""
+    """One line of plain text, shortened at its end where room is lacking; the tooltip has all of it.
 
-    def __init__(self, text: str = "", *, look: Look = "text", parent: QWidget | None = None) -> None:
+    Of parts that have `between` between them the last ones go first, whole.
+    """
+
+    def __init__(
+        self, text: str = "", *, look: Look = "text", between: str = "", parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self._text = ""
+        self._text, self._between = "", between
         self.setProperty("look", look)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setText(text)
@@ -75,6 +80,14 @@ class ElidedLabel(QWidget):
         self.updateGeometry()
         self.update()
 
+    def shown_text(self) -> str:
+        """What there is room for."""
+        metrics, between = self.fontMetrics(), self._between
+        parts = self._text.split(between) if between else [self._text]
+        while len(parts) > 1 and metrics.horizontalAdvance(between.join(parts)) > self.width():
+            parts.pop()
+        return metrics.elidedText(between.join(parts), Qt.TextElideMode.ElideRight, self.width())
+
     def sizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         return QSize(metrics.horizontalAdvance(self._text) + 2, metrics.height())
@@ -90,9 +103,8 @@ class ElidedLabel(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         with QPainter(self) as painter:
             painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
-            shown = self.fontMetrics().elidedText(self._text, Qt.TextElideMode.ElideRight, self.width())
             side = Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter
-            painter.drawText(self.rect(), side, shown)
+            painter.drawText(self.rect(), side, self.shown_text())
 
 
 class ElidedButton(QPushButton):
