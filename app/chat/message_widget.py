@@ -21,6 +21,7 @@ from inglenook.app.text.maths_drawings import MathsDrawings
 from inglenook.app.text.rich_text import Element, label
 from inglenook.app.text.sentence_marks import plain_sentence, sentence_marks
 from inglenook.app.text.text_browser import SafeTextBrowser
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
 
 _SIDE = 24
@@ -288,7 +289,7 @@ class MessageWidget(QWidget):
             "cut": self.tr("Cut off: it reached the longest length of a reply."),
             "repeated": self.tr("It began to repeat itself and was stopped after {0} words."),
             "interrupted": self.tr("Interrupted: the program ended before this reply did."),
-            "failed": label(self._message.error, 1_000) or self.tr("This reply failed."),
+            "failed": label(said(self._message.error), 1_000) or self.tr("This reply failed."),
         }.get(self._message.state, "")
         if self._message.state == "repeated":
             sentence = sentence.format(self.locale().toString(len(self._message.text.split())))

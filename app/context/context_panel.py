@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 from inglenook.app.context.window_fill import WindowFill
 from inglenook.app.text.plain_label import PlainLabel, button, plain_button_text
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 
 
@@ -114,9 +115,9 @@ class ContextPanel(QFrame):
         self.larger_button.setText(plain_button_text(words))
         spoken = self.tr("Use a larger window, {0}").format(words) if larger.tokens else words
         self.larger_button.setAccessibleName(spoken)
-        self.larger_button.setAccessibleDescription(larger.refusal)
-        self.larger_button.setToolTip(larger.refusal or self.tr("The model is loaded again with it."))
-        self._refusal = larger.refusal
+        self.larger_button.setAccessibleDescription(said(larger.refusal))
+        self.larger_button.setToolTip(said(larger.refusal) or self.tr("The model is loaded again with it."))
+        self._refusal = said(larger.refusal)
         self._show_remark()
 
     def show_summary(self, *, is_writing: bool, words: str = "") -> None:

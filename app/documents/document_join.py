@@ -17,6 +17,7 @@ from inglenook.app.documents.dropped_files import Refusal
 from inglenook.app.documents.source_panel import SourceView
 from inglenook.app.tasks import Task
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
@@ -170,7 +171,7 @@ class DocumentJoin(QObject):
         )
 
         def failed(error: Exception) -> None:
-            panel.show_problem(page_index, str(error))
+            panel.show_problem(page_index, said(str(error)))
 
         if document.kind == "pdf":
             self._page_task = self._app.pages.picture(

@@ -11,6 +11,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, Qt, Signal
 from inglenook.app.chat.conversation_row import ENTRY_ROLE, Index
 from inglenook.app.text.plain_label import plain_tooltip
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.sentences import said
 
 DocumentState = Literal["queued", "reading", "ready", "failed", "locked"]
 _NO_PARENT = QModelIndex()
@@ -74,7 +75,7 @@ class DocumentListModel(QAbstractListModel):
     def status(self, entry: DocumentEntry) -> str:
         """Say a document's state in a few words."""
         if entry.state == "failed":
-            return entry.problem or self.tr("Could not be read")
+            return said(entry.problem) or self.tr("Could not be read")
         if entry.state == "locked":
             return self.tr("Waits for its password")
         if entry.is_missing:
@@ -86,7 +87,7 @@ class DocumentListModel(QAbstractListModel):
                 return self.tr("Reading…")
             return self.tr("Reading page {0} of {1}").format(min(entry.done + 1, entry.total), entry.total)
         if entry.problem:
-            return entry.problem
+            return said(entry.problem)
         if entry.is_busy:
             return self.tr("{0} of {1} passages embedded").format(entry.done, entry.total)
         if entry.num_pages > 1:

@@ -26,6 +26,7 @@ from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.text.reasoning import part_reply
 from inglenook.app.text.rich_text import label
 from inglenook.app.text.text_browser import SafeTextBrowser
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 
 _REPAINT_MS = 80
@@ -85,7 +86,7 @@ class AnswerPane(QFrame):
     ) -> None:
         """Show what was written so far, and how far it is in words."""
         self.status.setText(status)
-        self.problem.setText(problem)
+        self.problem.setText(said(problem))
         self.problem.setVisible(bool(problem))
         self.keep_button.setVisible(can_keep)
         if (text, is_streaming) != (self._text, self._is_streaming):

@@ -15,6 +15,7 @@ from inglenook.app.settings_page.setting_row import SettingRow
 from inglenook.app.settings_table import SettingSpec
 from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 
 REFERENCE, COPY, EIGHT_BITS, FOUR_BITS = "reference", "copy", "qint8", "qint4"
@@ -95,7 +96,7 @@ class ImportDialog(QDialog):
     def show_problem(self, sentence: str) -> None:
         """Say why it cannot be taken in."""
         self.facts.hide()
-        self.problem.setText(sentence)
+        self.problem.setText(said(sentence))
         self.problem.show()
 
     def _take_way(self, _key: str, way: object) -> None:

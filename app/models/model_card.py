@@ -16,6 +16,7 @@ from inglenook.app.models.model_check_line import ModelCheckLine
 from inglenook.app.models.model_verdict import ModelVerdict
 from inglenook.app.text.plain_label import ElidedLabel, PlainLabel, button
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 
 CardState = Literal["available", "fetching", "importing", "here", "loading", "loaded", "asleep", "missing"]
@@ -126,7 +127,7 @@ class ModelCardView(QFrame):
         self._card = card
         self.setAccessibleName(label(card.title, 120))
         self.title.setText(card.title)
-        self.purpose.setText(_sentence(card.purpose))
+        self.purpose.setText(_sentence(said(card.purpose)))
         self.purpose.setVisible(bool(card.purpose))
         self.facts.setText(self._facts(card))
         words = {"yes": self.tr("Fits"), "maybe": self.tr("May be slow"), "no": self.tr("Won't fit")}[
@@ -143,7 +144,7 @@ class ModelCardView(QFrame):
         self.fit.setProperty("fit", "yes" if is_held else card.fit)
         self.fit.style().polish(self.fit)
         self.fit.setVisible(is_held or bool(card.memory_bytes))
-        self.problem.setText(card.problem)
+        self.problem.setText(said(card.problem))
         self.problem.setVisible(bool(card.problem))
         is_moving = card.state in ("fetching", "importing", "loading")
         self.bar.setVisible(is_moving)
@@ -186,7 +187,7 @@ class ModelCardView(QFrame):
             self.tr("licence not stated") if card.licence in ("", "not stated", "unknown") else card.licence,
         ]  # fmt: skip
         line = "  ·  ".join(part for part in parts if part)
-        return f"{line}\n{_sentence(card.licence_note)}" if card.licence_note else line
+        return f"{line}\n{_sentence(said(card.licence_note))}" if card.licence_note else line
 
     def _need(self, card: ModelCard) -> str:
         """What it needs; where that is much, what is free stands beside it, so that nobody has to hover."""

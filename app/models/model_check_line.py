@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from inglenook.app.models.model_verdict import ModelVerdict
 from inglenook.app.text.plain_label import Look, PlainLabel, button, plain_button_text
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 
 _LOOKS: dict[str, Look] = {"none": "small", "green": "small", "amber": "caution", "red": "error"}
@@ -51,7 +52,7 @@ class ModelCheckLine(QWidget):
     def show_verdict(self, title: str, verdict: ModelVerdict) -> None:
         """Show what is known of the model of that title."""
         self._title, self._verdict = label(title, 80), verdict
-        words = verdict.problem or verdict.words or self.tr("Not examined yet")
+        words = said(verdict.problem or verdict.words) or self.tr("Not examined yet")
         if verdict.is_running:
             words = self.tr("Is being examined…")
         self.words.setText(words)
@@ -88,7 +89,7 @@ class ModelCheckLine(QWidget):
             self._lines.append(line)
             self._layout.addWidget(line)
         for place, line in enumerate(self._lines):
-            line.setText(shown[place] if place < len(shown) else "")
+            line.setText(said(shown[place]) if place < len(shown) else "")
             line.setVisible(place < len(shown))
 
     def _on_examine(self) -> None:

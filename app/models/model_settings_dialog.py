@@ -17,6 +17,7 @@ from inglenook.app.settings_page.setting_row import SettingRow
 from inglenook.app.settings_table import MODEL_SETTINGS
 from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 from inglenook.engine.library.model_details import ModelDetails, TemplateCheck
 
@@ -151,9 +152,9 @@ class ModelSettingsDialog(QDialog):
             self._scroll.ensureWidgetVisible(label_)
 
     def _say(self, problem: str, remark: str = "") -> None:
-        self.problem.setText(problem)
+        self.problem.setText(said(problem))
         self.problem.setVisible(bool(problem))
-        self.remark.setText(remark)
+        self.remark.setText(said(remark))
         self.remark.setVisible(bool(remark))
 
     def _take(self, key: str, value: object) -> None:

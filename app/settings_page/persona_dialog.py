@@ -16,6 +16,7 @@ from inglenook.app.settings_page.setting_row import SettingRow
 from inglenook.app.settings_presets import OWN, PRESETS, PresetValues, preset_values, values_in_words
 from inglenook.app.settings_table import OWN_STYLE_KEYS, SETTINGS, SettingSpec
 from inglenook.app.text.plain_label import PlainLabel, button
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 from inglenook.storage.personas import MAX_NAME_CHARACTERS, MAX_SYSTEM_CHARACTERS, Persona
 
@@ -127,7 +128,7 @@ class PersonaDialog(QDialog):
 
     def show_problem(self, sentence: str) -> None:
         """Say why it could not be saved."""
-        self.problem.setText(sentence)
+        self.problem.setText(said(sentence))
         self.problem.setVisible(bool(sentence))
         self.save_button.setEnabled(True)
 

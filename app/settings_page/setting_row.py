@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 from inglenook.app.settings_page.setting_field import SettingField
 from inglenook.app.settings_table import SettingSpec
 from inglenook.app.text.plain_label import PlainLabel, button
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 
 
@@ -93,7 +94,7 @@ class SettingRow(QWidget):
         self.field.restyle()
 
     def _show_problem(self, sentence: str) -> None:
-        shown = self.tr("{0} The value before stays in force.").format(sentence) if sentence else ""
+        shown = self.tr("{0} The value before stays in force.").format(said(sentence)) if sentence else ""
         self.problem.setText(shown)
         self.problem.setVisible(bool(sentence))
 

@@ -15,6 +15,7 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
 from inglenook.app.text.plain_label import PlainLabel, button, plain_button_text
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.icons import icon
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
 
@@ -86,8 +87,9 @@ class Banner(QWidget):
             self.hide()
             return
         line = self._lines[self._foremost()]
-        is_new = line.text != self._text.text() or self.isHidden()
-        self._text.setText(line.text)
+        text = said(line.text)
+        is_new = text != self._text.text() or self.isHidden()
+        self._text.setText(text)
         self.button.setText(plain_button_text(line.button_text))
         self.button.setAccessibleName(line.button_text)
         self.button.setVisible(bool(line.button_text))
@@ -97,7 +99,7 @@ class Banner(QWidget):
         self._frame.style().polish(self._frame)
         self.show()
         if is_new:
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, line.text))
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
 
     def _on_button(self) -> None:
         if self._lines:
