@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from inglenook.app.window.icons import icon
-from inglenook.app.window.theme import COLUMN_WIDTH, READING, Theme
+from inglenook.app.window.theme import COLUMN_WIDTH, READING, SIDE_MARGIN, Theme
 
 MAX_LINES = 8
 LONG_PASTE_CHARS = 20_000
@@ -247,7 +247,7 @@ class Composer(QWidget):
 
     def _restyle(self) -> None:
         px = self._theme.px
-        self._outer.setContentsMargins(px(24), px(8), px(24), px(10))
+        self._outer.setContentsMargins(px(SIDE_MARGIN), px(8), px(SIDE_MARGIN), px(10))
         self._frame.setMaximumWidth(px(COLUMN_WIDTH))
         self._column.setContentsMargins(px(8), px(8), px(8), px(8))
         self._column.setSpacing(0)

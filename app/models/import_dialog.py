@@ -58,7 +58,7 @@ class ImportDialog(QDialog):
         self.row: SettingRow | None = None
         self.cancel_button = button(self.tr("Cancel"))
         self.cancel_button.clicked.connect(self.reject)
-        self.import_button = button(self.tr("Take it in"), "primary_button")
+        self.import_button = button(self.tr("Add this model"), "primary_button")
         self.import_button.setDefault(True)
         self.import_button.setEnabled(False)
         self.import_button.clicked.connect(self._on_import)

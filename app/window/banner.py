@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 from inglenook.app.text.plain_label import PlainLabel, button, plain_button_text
 from inglenook.app.translations.sentences import said
 from inglenook.app.window.icons import icon
-from inglenook.app.window.theme import COLUMN_WIDTH, Theme
+from inglenook.app.window.theme import COLUMN_WIDTH, SIDE_MARGIN, Theme
 
 Tone = Literal["error", "notice"]
 
@@ -113,7 +113,7 @@ class Banner(QWidget):
 
     def _restyle(self) -> None:
         px = self._theme.px
-        self._outer.setContentsMargins(px(24), px(10), px(24), 0)
+        self._outer.setContentsMargins(px(SIDE_MARGIN), px(10), px(SIDE_MARGIN), 0)
         self._frame.setMaximumWidth(px(COLUMN_WIDTH))
         self._line.setContentsMargins(px(14), px(8), px(8), px(8))
         self._line.setSpacing(px(10))

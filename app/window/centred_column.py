@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QHBoxLayout, QScrollArea, QScrollBar, QWidget
 
-from inglenook.app.window.theme import COLUMN_WIDTH, SCROLL_BAR_WIDTH, Theme
+from inglenook.app.window.theme import COLUMN_WIDTH, SCROLL_BAR_WIDTH, SIDE_MARGIN, Theme
 
 
 def centred(column: QWidget, theme: Theme) -> QScrollArea:
@@ -68,7 +68,7 @@ class _ColumnLine(QWidget):
 
     def _restyle(self) -> None:
         self._widget.setMaximumWidth(self._theme.px(COLUMN_WIDTH))
-        self._line.setContentsMargins(self._theme.px(24), 0, self._theme.px(24), 0)
+        self._line.setContentsMargins(self._theme.px(SIDE_MARGIN), 0, self._theme.px(SIDE_MARGIN), 0)
 
 
 class _CentredArea(QScrollArea):

@@ -25,7 +25,7 @@ from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.window.actions import ACTIONS, translated
 from inglenook.app.window.key_button import KeyButton
 from inglenook.app.window.shortcuts import FIXED, Shortcuts, native
-from inglenook.app.window.theme import Theme
+from inglenook.app.window.theme import SCROLL_BAR_WIDTH, Theme
 
 # What the field for a question does by itself; it is no action of the window.
 _WRITING = (("Send", "Enter"), ("New line", "Shift+Enter"), ("Take back the last question", "Up"))
@@ -61,7 +61,7 @@ class ShortcutsDialog(QDialog):
         table = QWidget()
         table.setObjectName("page")
         self._grid = QGridLayout(table)
-        self._grid.setContentsMargins(px(20), px(4), px(20), px(16))
+        self._grid.setContentsMargins(px(20), px(4), px(20 - SCROLL_BAR_WIDTH), px(16))
         self._grid.setHorizontalSpacing(px(12))
         self._grid.setVerticalSpacing(px(4))
         self._grid.setColumnStretch(0, 1)
@@ -75,6 +75,7 @@ class ShortcutsDialog(QDialog):
         scroll = QScrollArea()
         scroll.setObjectName("page_scroll")
         scroll.setWidgetResizable(True)
+        scroll.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setWidget(table)
         self.message = PlainLabel(look="caution")

@@ -17,6 +17,8 @@ from PySide6.QtWidgets import QApplication
 
 COLUMN_WIDTH = 720
 """Of a conversation and of every page: lines of some ninety letters, and eighty columns of code."""
+SIDE_MARGIN = 36
+"""What is free at least at both sides of a column in the centre, the scroll bar's room included."""
 READING = 1.07
 """How much larger than the window's own the text is that is read or written at length."""
 SCROLL_BAR_WIDTH = 12

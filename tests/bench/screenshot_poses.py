@@ -241,12 +241,12 @@ def models(studio: Studio) -> None:
     studio.settle(lambda: verdict(chosen.path).light != "none" and not verdict(chosen.path).is_running, 60)
     studio.grab("models")
     studio.join.models.imports.ask(studio.models / "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
-    studio.settle(limit_s=0.6)
+    studio.until(studio.dialog().import_button.isEnabled)
     studio.grab_dialog("import")
     damaged = studio.folder / "mistral-7b-instruct.Q4_K_M.gguf"
     damaged.write_bytes((studio.models / "SmolLM2-135M-Instruct.Q4_1.gguf").read_bytes()[:2_000_000])
     studio.join.models.imports.ask(damaged)
-    studio.settle(limit_s=0.6)
+    studio.until(studio.dialog().problem.isVisible)
     studio.grab_dialog("import-refused")
 
 

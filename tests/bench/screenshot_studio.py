@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import psutil
-from PySide6.QtCore import QCoreApplication, QEventLoop
+from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -89,6 +89,8 @@ class Studio:
         end_s = time.monotonic() + limit_s
         while not condition() and time.monotonic() < end_s:
             QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+            # Without a running loop, Qt keeps what is to be deleted, and in sight.
+            QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Wait for something that has to happen, and let the window show it."""
@@ -109,11 +111,15 @@ class Studio:
 
     def grab_dialog(self, name: str) -> None:
         """Take a picture of the dialog in front, and leave it."""
-        self.until(lambda: QApplication.activeModalWidget() is not None)
-        dialog: Any = QApplication.activeModalWidget()
+        dialog = self.dialog()
         self.grab(name, dialog)
         dialog.reject()
         self.settle()
+
+    def dialog(self) -> Any:
+        """The dialog in front, once it is there."""
+        self.until(lambda: QApplication.activeModalWidget() is not None)
+        return QApplication.activeModalWidget()
 
     def act(self, action: str) -> None:
         """Do what is in the menu."""
