@@ -55,6 +55,7 @@ from inglenook.engine.request import (
     Request,
     Unloaded,
 )
+from inglenook.engine.slot_account import SlotAccount
 
 logger = logging.getLogger(__name__)
 
@@ -89,13 +90,10 @@ class EngineClient:
         self._lock = threading.Lock()
         self._ids = itertools.count(1)
         self._open: dict[int, _Open] = {}
-        self._slots: dict[str, LoadModel] = {}
-        self._latest: dict[str, int] = {}  # the last load or unload sent for each slot
-        self._failed_loads: dict[str, str] = {}
+        self._slots = SlotAccount()
         self._home: Home | None = None
         self._retiring: Home | None = None
         self._restarts = Restarts()
-        self._asleep: set[str] = set()  # slots of `_slots` that were emptied because nothing happened
         self._idle = IdleTimer(_weakly(self._sleep))
         self._closed = False
         self.on_death: Callable[[str], None] | None = None
@@ -236,10 +234,7 @@ class EngineClient:
                 raise EngineStoppedError("This engine client is closed.")
             answer: Event | Stats | None = None
             if isinstance(command, LoadModel | UnloadModel):
-                self._latest[command.slot] = command.id
-                self._slots.pop(command.slot, None)
-                self._asleep.discard(command.slot)
-                self._failed_loads.pop(command.slot, None)
+                self._slots.note_sent(command)
             if self._home is None and isinstance(command, UnloadModel):
                 answer = Unloaded(command.slot)
             elif self._home is None and isinstance(command, GetStats):
@@ -248,11 +243,11 @@ class EngineClient:
                 answer = Forgotten(0, 0)
             elif self._home is None and isinstance(command, Submit | EmbedTexts) and not self._slots:
                 missing = f"No model is loaded in {command.slot!r}. Load one first."
-                answer = self._with_reason(command.slot, missing)
+                answer = self._slots.not_loaded(command.slot, missing)
             elif self._home is None:
                 answer = self._start_home()
             if self._home is not None:
-                if isinstance(command, Submit | EmbedTexts) and command.slot in self._asleep:
+                if isinstance(command, Submit | EmbedTexts) and self._slots.sleeps(command.slot):
                     self._load_again(self._home, command.slot)
                 self._open[command.id] = _Open(command, self._home, handle)
                 self._home.send(command, frame)
@@ -270,15 +265,12 @@ class EngineClient:
         home.start(self._retiring)
         self._home = home
         self._homes.append(home)
-        for slot in self._slots:
+        for slot in list(self._slots):
             self._load_again(home, slot)
         return None
 
     def _load_again(self, home: Home, slot: str) -> None:
-        again = replace(self._slots[slot], id=next(self._ids))
-        self._slots[slot] = again
-        self._latest[slot] = again.id
-        self._asleep.discard(slot)
+        again = self._slots.load_again(slot, next(self._ids))
         self._open[again.id] = _Open(again, home, None)
         home.send(again, encode_command(again))
 
@@ -299,10 +291,9 @@ class EngineClient:
                 self._retiring, self._home = self._home, None
                 self._retiring.stop()
             else:
-                for slot in self._slots.keys() - self._asleep:
+                for slot in self._slots.put_to_sleep():
                     unload = UnloadModel(next(self._ids), slot)
                     self._home.send(unload, encode_command(unload))
-                self._asleep = set(self._slots)
         if (on_sleep := self.on_sleep) is not None:
             on_sleep()
 
@@ -318,7 +309,7 @@ class EngineClient:
             if entry is None:
                 return
             if isinstance(answer, (*TERMINAL_EVENTS, Stats)):
-                answer = self._settle(entry, answer)
+                answer = self._slots.settle(entry.command, answer)
                 del self._open[id_]
                 if not isinstance(answer, Stats):
                     self._mind_idleness()
@@ -330,26 +321,6 @@ class EngineClient:
                         return
         if entry.handle is not None:
             entry.handle.deliver(answer)
-
-    def _settle(self, entry: _Open, answer: Event | Stats) -> Event | Stats:
-        """Keep the account of the slots; return the last answer, with the reason where the client knows more."""
-        command = entry.command
-        if isinstance(command, LoadModel):
-            if self._latest.get(command.slot) != command.id:
-                return answer  # the slot was emptied or loaded anew since
-            if isinstance(answer, Loaded):
-                self._slots[command.slot] = command
-            elif isinstance(answer, Failed):
-                self._slots.pop(command.slot, None)
-                self._failed_loads[command.slot] = answer.message
-        elif isinstance(command, Submit | EmbedTexts) and isinstance(answer, Failed):
-            is_missing = answer.kind == "NotLoadedError"
-            return self._with_reason(command.slot, answer.message) if is_missing else answer
-        return answer
-
-    def _with_reason(self, slot: str, message: str) -> Failed:
-        why = self._failed_loads.get(slot)
-        return Failed("NotLoadedError", message if why is None else f"{message} The last load failed: {why}")
 
     def _is_busy(self) -> bool:
         return any(not isinstance(entry.command, GetStats) for entry in self._open.values())
@@ -368,7 +339,7 @@ class EngineClient:
                 del self._open[entry.command.id]
                 # A model that was loaded before is tried again; one that was being loaded may be the cause.
                 if isinstance(entry.command, LoadModel) and entry.handle is not None and reason is not None:
-                    self._failed_loads[entry.command.slot] = reason
+                    self._slots.note_death(entry.command.slot, reason)
         if reason is not None:
             logger.error("the engine ended with %d open commands", len(ended))
             if (on_death := self.on_death) is not None:
