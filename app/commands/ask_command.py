@@ -215,7 +215,8 @@ def _ask(options: argparse.Namespace, request: Request, load_options: LoadOption
         finally:
             handle.cancel()
     if options.json:
-        print_json(answer_record(handle.text(), finished, name, loaded.backend))
+        record = answer_record(handle.text(), finished, name, loaded.backend)
+        print_json(record | {"notices": status.notices})
     return 0
 
 

@@ -59,7 +59,7 @@ def answer_from_documents(
             answer_record(text, finished, name, loaded.backend, records)
             | {
                 "unsupported": list(grounded.unsupported),
-                "notices": [*evidence.notices, *finished.notices, *grounded.notices],
+                "notices": [*status.notices, *grounded.notices],
             }
         )
     else:

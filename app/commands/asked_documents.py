@@ -1,6 +1,7 @@
 """What `inglenook ask` answers from: files that are read for one question, or documents of the profile.
 
-Files lie in a temporary database that is gone with the command. Of the profile nothing is changed.
+Files lie in a database in memory: of what they say nothing is written, so that nothing stays where the command is
+killed. Of the profile nothing is changed.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,7 @@ from inglenook.app.errors import AppError
 from inglenook.app.paths import user_folders
 from inglenook.engine.client import EngineClient
 from inglenook.engine.errors import EngineError
-from inglenook.engine.memory import memory_state
+from inglenook.engine.memory import format_bytes, memory_state
 from inglenook.engine.model_library import InstalledModel, ModelLibrary
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
@@ -46,7 +46,7 @@ _BATCH = 32
 
 
 class AskedDocuments:
-    """Documents of one command, in a temporary database. A context manager."""
+    """Documents of one command, in a database in memory. A context manager."""
 
     def __init__(self, embedder: InstalledModel | None = None, password_file: Path | None = None) -> None:
         self._embedder = embedder
@@ -56,9 +56,8 @@ class AskedDocuments:
 
     def __enter__(self) -> Self:
         """Make the database."""
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="inglenook-"))
-        with _as_app_error():
-            self.database = self._stack.enter_context(Database.open(Path(folder) / "documents.db"))
+        self.database = self._stack.enter_context(Database.in_memory())
+        self._most_bytes = memory_state().free_bytes // 2
         return self
 
     def __exit__(
@@ -143,6 +142,17 @@ class AskedDocuments:
             if is_new:
                 documents.store(document.version_id, parsed)
                 self.paths[document.id] = path
+        if (held := self._held_bytes()) > self._most_bytes:
+            raise AppError(
+                f"The documents up to {path.name} take {format_bytes(held)} of memory, more than half of what was "
+                "free. Add them once with 'inglenook documents add', then ask with --documents."
+            )
+
+    def _held_bytes(self) -> int:
+        """What the database takes of the memory."""
+        row = self.database.row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        assert row is not None
+        return int(row[0])
 
     def _pending(self, vectors: Vectors, embedder: InstalledModel) -> list[PendingVector]:
         return vectors.chunks_without_vectors(embedder.name, MAX_EMBEDDED + 1)

@@ -14,7 +14,7 @@ from pathlib import Path
 from inglenook.app.commands.documents_profile import HISTORY_FILE, open_profile
 from inglenook.app.commands.terminal import StatusLine, harmless_json
 from inglenook.app.errors import AppError, UsageError
-from inglenook.app.paths import user_folders
+from inglenook.app.paths import given_path, user_folders
 from inglenook.engine.memory import format_bytes
 from inglenook.storage.backup import back_up
 from inglenook.storage.errors import StorageError
@@ -30,7 +30,7 @@ def add_backup(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "brings in again, here or on another computer. Models are not in it.",
         allow_abbrev=False,
     )
-    parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument("file", metavar="FILE", type=given_path)
     parser.add_argument("--replace", action="store_true", help="write over FILE if it is there")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run_backup)
@@ -45,7 +45,7 @@ def add_restore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "is changed or overwritten, and restoring the same backup again adds nothing.",
         allow_abbrev=False,
     )
-    parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument("file", metavar="FILE", type=given_path)
     parser.add_argument("--look", action="store_true", help="only say what the backup holds")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run_restore)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from inglenook.app.commands.terminal import harmless, harmless_json
+from inglenook.app.commands.terminal import harmless_json, one_line
+from inglenook.app.errors import UsageError
 from inglenook.app.paths import user_folders
 from inglenook.engine.doctor import ComputerFacts, examine_computer
 from inglenook.engine.memory import format_bytes
@@ -55,7 +56,7 @@ def run_doctor(options: argparse.Namespace) -> int:
         print(harmless_json(json.dumps(found, ensure_ascii=False, indent=2)))
     else:
         for label, value in _lines(facts, library, models):
-            print(harmless(f"{label:<10} {value}"))
+            print(one_line(f"{label:<10} {value}"))
     return 1 if facts.torch.error else 0
 
 
@@ -63,20 +64,22 @@ def _examine(options: argparse.Namespace) -> int:
     # Imports torch, which the other facts do without.
     from inglenook.engine.model_doctor.examination import examine_model
 
+    if not options.model:
+        raise UsageError("MODEL is empty.")
     path = Path(options.model)
     if not path.exists():
         path = ModelLibrary(user_folders().models).get(options.model).path
 
     def show(finding: Finding) -> None:
         if not options.json:
-            print(harmless(f"{finding.light:<6} {finding.name:<10} {finding.sentence}"), flush=True)
+            print(one_line(f"{finding.light:<6} {finding.name:<10} {finding.sentence}"), flush=True)
 
     report = examine_model(path, backend=options.backend, on_finding=show)
     if options.json:
         found = {"light": report.light, **msgspec.to_builtins(report)}
         print(harmless_json(json.dumps(found, ensure_ascii=False, indent=2)))
     else:
-        print(harmless(f"{report.name} is {report.light}, after {report.seconds:.1f} s."))
+        print(one_line(f"{report.name} is {report.light}, after {report.seconds:.1f} s."))
     return 1 if report.light == "red" else 0
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
 from inglenook.app.commands.document_password import add_password_option
 from inglenook.app.commands.documents_add import run_add
@@ -20,6 +19,7 @@ from inglenook.app.commands.json_keys import SEARCH_KEYS, add_keys
 from inglenook.app.commands.scope_options import add_scope_options
 from inglenook.app.commands.terminal import one_line
 from inglenook.app.errors import UsageError
+from inglenook.app.paths import given_path
 from inglenook.storage.document_collections import DocumentCollections
 from inglenook.storage.documents import Documents
 from inglenook.storage.errors import InvalidValueError
@@ -44,7 +44,7 @@ def add_documents(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         return result
 
     adding = action("add", run_add, "read files, and those inside folders; unchanged ones are passed over")
-    adding.add_argument("paths", metavar="PATH", nargs="+", type=Path)
+    adding.add_argument("paths", metavar="PATH", nargs="+", type=given_path)
     add_password_option(adding)
     adding.add_argument("--encoding", metavar="E", help="of text files whose encoding is guessed wrongly")
     adding.add_argument(

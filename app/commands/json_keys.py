@@ -21,7 +21,8 @@ ASK_KEYS = f"""\
                  what answered, and the seed that gives this answer again
   sources        passages of the documents (empty without documents)
   unsupported    with documents: sentences of the answer that no passage says
-  notices        with documents: sentences about the answer, as that nothing in it was found
+  notices        sentences about the answer: what is wrong with the model, which
+                 documents could not be read, that nothing in it was found
 
 each of the sources:
 {_PLACE}

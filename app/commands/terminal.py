@@ -1,7 +1,8 @@
 """What the command line writes: text made harmless for a terminal, and a progress line that only a terminal sees.
 
 Text of models, files and errors may hold escape sequences that move the cursor, change colours or worse; control
-characters are therefore shown as `\\x1b` and the like. Newlines and tabs stay, but for text that belongs on one line.
+characters are therefore shown as `\\x1b` and the like, and so are those that turn the order of letters around: a name
+must not read as another. Newlines and tabs stay, but for text that belongs on one line.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import Self, TextIO
 
 from inglenook.engine.memory import format_bytes
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202d\u202e]")
+# Texts in Arabic and Hebrew need these; a name or a sentence of an error does not.
+_ORDER = re.compile(r"[\u202a-\u202c\u2066-\u2069]")
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -28,7 +31,8 @@ def harmless(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The same for what belongs on one line: a file's name with a newline in it must not look like two lines."""
-    return harmless(text).replace("\n", r"\n").replace("\t", r"\t")
+    shown = harmless(text).replace("\n", r"\n").replace("\t", r"\t")
+    return _ORDER.sub(lambda match: f"\\u{ord(match.group()):04x}", shown)
 
 
 def wrapped(line: str, indent: str) -> str:
@@ -62,6 +66,8 @@ class StatusLine:
         self._stream = sys.stderr if stream is None else stream
         self._is_terminal = self._stream.isatty()
         self._shown = ""
+        self.notices: list[str] = []
+        """What was noticed so far, each once, for those who read no terminal."""
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +88,8 @@ class StatusLine:
 
     def notice(self, sentence: str) -> None:
         """Leave a sentence on a line of its own."""
+        if sentence not in self.notices:
+            self.notices.append(sentence)
         self.clear()
         if self._is_terminal:
             print(one_line(sentence), file=self._stream, flush=True)

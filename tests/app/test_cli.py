@@ -218,3 +218,16 @@ def test_a_crash_of_any_command_leaves_no_core_file() -> None:
     )
 
     assert ended.returncode == 0
+
+
+@pytest.mark.parametrize("command", [["documents", "add"], ["backup"], ["restore"], ["doctor"]])
+def test_an_empty_path_is_wrong_usage_and_not_the_current_folder(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = run([*command, ""])
+    except SystemExit as ended:
+        status = ended.code  # type: ignore[assignment]  # argparse gives a number
+
+    assert status == 2
+    assert "empty" in capsys.readouterr().err

@@ -237,6 +237,7 @@ def test_json_is_one_object_with_the_promised_keys(
         "model": "small",
         "backend": "fake",
         "seed": 7,
+        "notices": ["A notice."],
     }
 
 

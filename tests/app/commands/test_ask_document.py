@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from small_pdf import write_pdf as write_small_pdf
 
 from inglenook.app.answers.open_turn import UNSUPPORTED
 from inglenook.app.cli import run
-from inglenook.app.commands import ask_command
+from inglenook.app.commands import ask_command, asked_documents
+from inglenook.engine.memory import MemoryState
 from inglenook.engine.model_library import ModelLibrary
 
 
@@ -356,3 +358,41 @@ def test_a_profile_without_documents_is_told(
 
     assert ask("How high?", "--documents") == 1
     assert "no documents yet" in capsys.readouterr().err
+
+
+def test_what_the_documents_say_is_never_written(
+    engine: Engine, facts_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    seen: list[Path] = []
+
+    def look(asked: Asked) -> None:
+        seen.extend(place.rglob("*"))
+        say("34 metres.")(asked)
+
+    engine.answers = look
+
+    assert ask("How high is the tower of Zorb?", "--document", facts_file) == 0
+    assert engine.requests
+    assert not seen
+
+
+def test_documents_that_would_fill_the_memory_end_with_a_sentence(
+    engine: Engine, facts_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asked_documents, "memory_state", lambda: MemoryState(1 << 20, 1 << 17))
+
+    assert ask("How high?", "--document", facts_file) == 1
+    assert "more than half of what was free" in capsys.readouterr().err
+
+
+def test_a_document_that_was_not_read_is_told_in_json_too(
+    engine: Engine, facts_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (facts_file.parent / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing")
+    engine.answers = say("34 metres.")
+
+    assert ask("How high is the tower of Zorb?", "--document", facts_file.parent, "--json") == 0
+    assert any("broken.pdf" in notice for notice in asked_json(capsys)["notices"])

@@ -83,3 +83,18 @@ def test_an_unknown_total_is_shown_as_going_on() -> None:
     StatusLine(terminal).bytes("Fetching \x1bx", 0, 0)
 
     assert terminal.getvalue() == "\r\x1b[KFetching \\x1bx ..."
+
+
+def test_nothing_turns_the_order_of_letters_around() -> None:
+    assert harmless("gnp\u202eexe.\u202d") == r"gnp\u202eexe.\u202d"
+    assert one_line("a\u2066b\u2069.txt") == r"a\u2066b\u2069.txt"
+    # Texts in Arabic need the isolates.
+    assert harmless("\u2067\u0633\u2069") == "\u2067\u0633\u2069"
+
+
+def test_what_was_noticed_is_kept_once_for_those_who_read_no_terminal() -> None:
+    with StatusLine(io.StringIO()) as status:
+        status.notice("A notice.")
+        status.notice("A notice.")
+
+    assert status.notices == ["A notice."]
