@@ -111,7 +111,7 @@ class ConversationList(QWidget):
         self.back_button.clicked.connect(lambda: self.choose_shelf("chats"))
         self._shelf_line = QWidget()
         line = QHBoxLayout(self._shelf_line)
-        line.setContentsMargins(theme.px(10), 0, 0, 0)
+        line.setContentsMargins(theme.px(10), 0, theme.px(10), 0)
         line.addWidget(self._shelf_name, 1)
         line.addWidget(self.back_button)
         self._shelf_line.hide()

@@ -12,6 +12,7 @@ from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QPointF,
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
+from inglenook.app.text.plain_label import draw_line
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.icons import icon
 from inglenook.app.window.theme import Theme
@@ -69,7 +70,7 @@ class ConversationDelegate(QStyledItemDelegate):
         painter.setFont(theme.font(0.94, bold=True))
         painter.setPen(QColor(theme.colours.text))
         name = painter.fontMetrics().elidedText(str(index.data()), Qt.TextElideMode.ElideRight, area.width())
-        painter.drawText(area, _MIDDLE | Qt.AlignmentFlag.AlignLeading, name)
+        draw_line(painter, area, name, option.direction)
         end = _mirrored(option, QRect(whole.right() - px(36), whole.top(), px(26), whole.height()))
         if not folder.is_open and (folder.is_busy or folder.is_unread):
             self._paint_mark(painter, QPointF(end.center()), is_busy=folder.is_busy)
@@ -80,7 +81,7 @@ class ConversationDelegate(QStyledItemDelegate):
 
     def _paint_conversation(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         theme, px, entry = self._theme, self._theme.px, index.data(ENTRY_ROLE)
-        whole, leading = option.rect, Qt.AlignmentFlag.AlignLeading
+        whole = option.rect
         has_mark = entry.is_busy or entry.is_unread or entry.is_pinned
         start = px(30 if entry.folder and not entry.is_hit else 12)
         area = _mirrored(option, whole.adjusted(start, 0, -px(30 if has_mark else 12), 0))
@@ -91,11 +92,11 @@ class ConversationDelegate(QStyledItemDelegate):
             painter.setPen(QColor(theme.colours.muted))
             words = label(entry.snippet, 200)
             words = painter.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, below.width())
-            painter.drawText(below, _MIDDLE | leading, words)
+            draw_line(painter, below, words, option.direction)
         painter.setFont(theme.font(0.97, bold=entry.is_unread))
         painter.setPen(QColor(theme.colours.text))
         title = painter.fontMetrics().elidedText(str(index.data()), Qt.TextElideMode.ElideRight, area.width())
-        painter.drawText(area, _MIDDLE | leading, title)
+        draw_line(painter, area, title, option.direction)
         end = _mirrored(option, QRect(whole.right() - px(26), area.top(), px(18), area.height()))
         if entry.is_busy or entry.is_unread:
             self._paint_mark(painter, QPointF(end.center()), is_busy=entry.is_busy)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 
 from inglenook.app.chat.conversation_row import ENTRY_ROLE, Index, paint_row_ground
 from inglenook.app.documents.document_list_model import DocumentEntry, DocumentListModel
+from inglenook.app.text.plain_label import draw_line
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.theme import Theme
 
@@ -34,25 +35,25 @@ class DocumentRow(QStyledItemDelegate):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         paint_row_ground(painter, option, theme)
         self._paint_tick(painter, self._tick_rect(option), is_ticked=entry.is_ticked)
-        left, right = option.rect.left() + px(38), option.rect.right() - px(10)
-        top = option.rect.top() + px(6)
-        area = QRectF(left, top, right - left, px(19))
-        side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeading
+        width = option.rect.width() - px(48)
+        area = _mirrored(option, QRectF(px(38), px(6), width, px(19)))
         painter.setFont(theme.font(0.97))
         painter.setPen(QColor(colours.text))
         elide = Qt.TextElideMode.ElideMiddle
-        painter.drawText(
-            area, side, painter.fontMetrics().elidedText(str(index.data()), elide, int(area.width()))
-        )
+        name = painter.fontMetrics().elidedText(str(index.data()), elide, int(width))
+        draw_line(painter, area, name, option.direction)
         area.translate(0, px(18))
         painter.setFont(theme.font(0.82))
         painter.setPen(QColor(colours.error if entry.state in ("failed", "locked") else colours.muted))
         status = painter.fontMetrics().elidedText(
             label(model.status(entry), 300), Qt.TextElideMode.ElideRight, int(area.width())
         )
-        painter.drawText(area, side, status)
+        draw_line(painter, area, status, option.direction)
         if entry.is_busy and entry.total:
-            self._paint_bar(painter, QRectF(left, option.rect.bottom() - px(4), right - left, px(2)), entry)
+            bar = _mirrored(option, QRectF(px(38), option.rect.height() - px(5), width, px(2)))
+            self._paint_bar(
+                painter, bar, entry, is_mirrored=option.direction == Qt.LayoutDirection.RightToLeft
+            )
         painter.restore()
 
     def editorEvent(self, event: QEvent, model: Any, option: QStyleOptionViewItem, index: Index) -> bool:
@@ -70,9 +71,7 @@ class DocumentRow(QStyledItemDelegate):
 
     def _tick_rect(self, option: QStyleOptionViewItem) -> QRectF:
         size = self._theme.px(16)
-        return QRectF(
-            option.rect.left() + self._theme.px(12), option.rect.center().y() - size / 2, size, size
-        )
+        return _mirrored(option, QRectF(self._theme.px(12), (option.rect.height() - size) / 2, size, size))
 
     def _paint_tick(self, painter: QPainter, box: QRectF, *, is_ticked: bool) -> None:
         colours, unit = self._theme.colours, box.width() / 16
@@ -86,11 +85,21 @@ class DocumentRow(QStyledItemDelegate):
             points = [(4, 8.3), (7, 11.2), (12.2, 5)]
             painter.drawPolyline([QPointF(box.left() + x * unit, box.top() + y * unit) for x, y in points])
 
-    def _paint_bar(self, painter: QPainter, area: QRectF, entry: DocumentEntry) -> None:
+    def _paint_bar(self, painter: QPainter, area: QRectF, entry: DocumentEntry, *, is_mirrored: bool) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(self._theme.colours.border))
         painter.drawRoundedRect(area, 1, 1)
         painter.setBrush(QColor(self._theme.colours.accent))
         done = QRectF(area)
         done.setWidth(area.width() * min(1.0, entry.done / entry.total))
+        if is_mirrored:
+            done.moveRight(area.right())
         painter.drawRoundedRect(done, 1, 1)
+
+
+def _mirrored(option: QStyleOptionViewItem, place: QRectF) -> QRectF:
+    """Return where a place of a row lies, in whose own corner it is given; mirrored where one reads from the right."""
+    row = option.rect
+    is_mirrored = option.direction == Qt.LayoutDirection.RightToLeft
+    left = row.width() - place.right() if is_mirrored else place.left()
+    return QRectF(row.left() + left, row.top() + place.top(), place.width(), place.height())

@@ -27,7 +27,7 @@ from inglenook.app.text.reasoning import part_reply
 from inglenook.app.text.rich_text import label
 from inglenook.app.text.text_browser import SafeTextBrowser
 from inglenook.app.translations.sentences import said
-from inglenook.app.window.theme import Theme
+from inglenook.app.window.theme import SIDE_MARGIN, Theme
 
 _REPAINT_MS = 80
 _QUESTION_LINES = 3
@@ -266,7 +266,7 @@ class ComparisonPage(QWidget):
     def _restyle(self) -> None:
         px = self._theme.px
         self.setStyleSheet(form_style(self._theme))
-        self._layout.setContentsMargins(px(24), px(28), px(24), px(24))
+        self._layout.setContentsMargins(px(SIDE_MARGIN), px(36), px(SIDE_MARGIN), px(24))
         self._layout.setSpacing(px(12))
         self._line.setSpacing(px(12))
         self._grid.setSpacing(px(14))

@@ -50,7 +50,7 @@ class SettingField(QWidget):
         self.control.setAccessibleDescription(" ".join(filter(None, (spec.hint, spec.unit))))
         self._line.addWidget(self.control)
         if spec.unit:
-            unit = QLabel(spec.unit)
+            unit = QLabel(QCoreApplication.translate("settings", spec.unit))
             unit.setObjectName("unit")
             unit.setTextFormat(Qt.TextFormat.PlainText)
             self._line.addWidget(unit)

@@ -7,9 +7,10 @@ size from `window_style`; `ElidedLabel` keeps to one line and ends it with an el
 from __future__ import annotations
 
 import html
+import unicodedata
 from typing import Literal
 
-from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QStyle, QStyleOptionButton, QWidget
 
@@ -17,10 +18,14 @@ from inglenook.app.text.rich_text import displayable, label
 
 Look = Literal["text", "muted", "small", "title", "heading", "strong", "error", "caution", "pill"]
 _LONGEST = 2_000
+_RIGHT_TO_LEFT = "\u200f"
+_AT_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignAbsolute
 
 
 class PlainLabel(QLabel):
     """A label of plain text that breaks its lines and can be selected with the mouse where that is of use."""
+
+    _shown = ""
 
     def __init__(
         self,
@@ -42,8 +47,28 @@ class PlainLabel(QLabel):
         self.setTextInteractionFlags(flag if is_selectable else Qt.TextInteractionFlag.NoTextInteraction)
         self.setText(text)
 
+    def text(self) -> str:
+        """What it was given, as far as it is shown."""
+        return self._shown
+
     def setText(self, text: str) -> None:
-        super().setText(displayable(text[:_LONGEST]))
+        self._shown = displayable(text[:_LONGEST])
+        self._turn()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.LayoutDirectionChange:
+            self._turn()
+
+    def _turn(self) -> None:
+        """Begin at the side where one begins to read in this window; Qt would go by the text's first letter."""
+        is_mirrored = self.isRightToLeft()
+        mark = _RIGHT_TO_LEFT if is_mirrored and reads_from_the_right(self._shown) else ""
+        super().setText(mark + self._shown)
+        across = self.alignment() & Qt.AlignmentFlag.AlignHorizontal_Mask
+        if across in (Qt.AlignmentFlag.AlignLeft, _AT_RIGHT):
+            upright = self.alignment() & Qt.AlignmentFlag.AlignVertical_Mask
+            self.setAlignment(upright | (_AT_RIGHT if is_mirrored else Qt.AlignmentFlag.AlignLeft))
 
     def set_look(self, look: Look) -> None:
         """Take another colour and size."""
@@ -103,8 +128,7 @@ class ElidedLabel(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         with QPainter(self) as painter:
             painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
-            side = Qt.AlignmentFlag.AlignLeading | Qt.AlignmentFlag.AlignVCenter
-            painter.drawText(self.rect(), side, self.shown_text())
+            draw_line(painter, self.rect(), self.shown_text(), self.layoutDirection())
 
 
 class ElidedButton(QPushButton):
@@ -149,6 +173,28 @@ def button(text: str, name: str = "plain_button", *, tip: str = "", accessible_n
     if tip:
         made.setToolTip(plain_tooltip(tip))
     return made
+
+
+def reads_from_the_right(text: str) -> bool:
+    """Whether some of a text is written from right to left."""
+    return any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
+
+
+def draw_line(painter: QPainter, area: QRect | QRectF, text: str, direction: Qt.LayoutDirection) -> None:
+    """Draw one line at the side of an area where a window of that direction begins to be read.
+
+    A text that has no letter from right to left keeps its own order there, its full stop at its end.
+    """
+    is_mirrored = direction == Qt.LayoutDirection.RightToLeft
+    is_turned = is_mirrored and reads_from_the_right(text)
+    before = painter.layoutDirection()
+    if is_mirrored:
+        painter.setLayoutDirection(direction if is_turned else Qt.LayoutDirection.LeftToRight)
+    side = _AT_RIGHT if is_mirrored else Qt.AlignmentFlag.AlignLeft
+    painter.drawText(
+        QRectF(area), int(side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), text
+    )
+    painter.setLayoutDirection(before)
 
 
 def plain_button_text(text: str) -> str:

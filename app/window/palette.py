@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from inglenook.app.chat.conversation_row import ENTRY_ROLE, Index, paint_row_ground
-from inglenook.app.text.plain_label import PlainLabel
+from inglenook.app.text.plain_label import PlainLabel, draw_line
 from inglenook.app.text.rich_text import label
 from inglenook.app.window.theme import Theme
 
@@ -197,5 +197,5 @@ class _Delegate(QStyledItemDelegate):
         painter.setPen(QColor(theme.colours.text))
         text = str(index.data())
         text = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, start.width())
-        painter.drawText(start, middle | Qt.AlignmentFlag.AlignLeading, text)
+        draw_line(painter, start, text, option.direction)
         painter.restore()

@@ -77,7 +77,7 @@ class Sidebar(QWidget):
         px, muted = self._theme.px, self._theme.colours.muted
         self._layout.setContentsMargins(px(12), px(14), px(12), px(12))
         self._layout.setSpacing(px(10))
-        self._name.setContentsMargins(px(10), 0, 0, px(2))
+        self._name.setContentsMargins(px(10), 0, px(10), px(2))
         self._lists.setHandleWidth(2 * px(6) + 1)  # a line, and room to take hold of it
         size = QSize(px(17), px(17))
         self.new_button.setIcon(icon("plus", muted))

@@ -302,6 +302,7 @@ def languages(studio: Studio) -> None:
         studio.until(lambda cited=cited: studio.join.chats.conversation_id == cited)  # type: ignore[misc]
         studio.grab(f"chat-{language}")
         studio.window.pages.show_page("settings")
+        studio.until(lambda: bool(studio.join.settings.page.rows))
         studio.grab(f"settings-{language}")
         studio.window.show_models()
         studio.grab(f"models-{language}")
