@@ -35,6 +35,7 @@ from inglenook.app.answers.turns import (
 from inglenook.app.bridge import CHAT, EngineBridge, ModelState
 from inglenook.app.documents.embedder import Embedder
 from inglenook.app.tasks import Tasks
+from inglenook.app.translations.figures import numbered
 from inglenook.app.translations.sentences import said
 from inglenook.engine.request import Failed, Finished, Request
 
@@ -215,7 +216,7 @@ class Answering(QObject):
                 turn.reply_id,
                 self.tr("Searching 1 document")
                 if count == 1
-                else self.tr("Searching {0} documents").format(count),
+                else numbered("Searching {0} documents", count),
             )
             self._evidence.find(
                 turn,

@@ -18,6 +18,7 @@ from inglenook.app.chat.queued_messages import QueuedMessages
 from inglenook.app.chat.selection_bar import SelectionBar
 from inglenook.app.text.maths_drawings import MathsDrawings
 from inglenook.app.text.plain_label import PlainLabel, button
+from inglenook.app.translations.figures import numbered
 from inglenook.app.window.centred_column import in_column
 from inglenook.app.window.theme import COLUMN_WIDTH, Theme
 
@@ -163,7 +164,7 @@ class _Greeting(QWidget):
     def set_document_names(self, names: list[str]) -> None:
         """Suit the examples to the documents that are ticked."""
         if names:
-            which = names[0] if len(names) == 1 else self.tr("{0} documents").format(len(names))
+            which = names[0] if len(names) == 1 else numbered("{0} documents", len(names))
             self._lead.setText(self.tr("Your question will be about {0}.").format(which))
             texts = [
                 self.tr("What is this document about?")

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from inglenook.app.chat.message_selection import MessageSelection
 from inglenook.app.text.plain_label import PlainLabel, button
+from inglenook.app.translations.figures import numbered
 from inglenook.app.window.theme import Theme
 
 
@@ -59,7 +60,7 @@ class SelectionBar(QFrame):
         elif count == 1:
             words = self.tr("1 message chosen")
         else:
-            words = self.tr("{0} messages chosen").format(count)
+            words = numbered("{0} messages chosen", count)
         self.words.setText(words)
         for made in (self.copy_button, self.export_button, self.delete_button):
             made.setEnabled(count > 0)

@@ -20,6 +20,7 @@ from inglenook.app.chat.export import (
     write_export,
 )
 from inglenook.app.chat.message_list_model import Message
+from inglenook.app.translations.figures import numbered
 from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.database import Database
@@ -55,9 +56,7 @@ class SelectionJoin(QObject):
         count = len(messages)
         self._selection.end()
         self._chats.tell(
-            self.tr("1 message was copied.")
-            if count == 1
-            else self.tr("{0} messages were copied.").format(count)
+            self.tr("1 message was copied.") if count == 1 else numbered("{0} messages were copied.", count)
         )
 
     def _ask_where(self) -> None:
@@ -105,7 +104,7 @@ class SelectionJoin(QObject):
         confirm(
             self._window,
             title=self.tr("Delete messages"),
-            question=one if len(ids) == 1 else self.tr("Delete these {0} messages?").format(len(ids)),
+            question=one if len(ids) == 1 else numbered("Delete these {0} messages?", len(ids)),
             detail=self.tr("A question and its answer go together, with all their versions. The rest stays."),
             button=self.tr("Delete"),
             accepted=lambda: self._delete(ids),

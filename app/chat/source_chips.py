@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from inglenook.app.chat.message_list_model import Citation
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.figures import numbered
 from inglenook.app.window.theme import Theme
 
 
@@ -62,7 +63,9 @@ class SourceChips(QObject):
         shown = self.controls()
         if not shown:
             return top
-        return _flow(shown, QRect(left, top + self._theme.px(10), width, 0), self._theme.px(6))
+        area = QRect(left, top + self._theme.px(10), width, 0)
+        is_mirrored = self._parent.layoutDirection() == Qt.LayoutDirection.RightToLeft
+        return _flow(shown, area, self._theme.px(6), is_mirrored=is_mirrored)
 
     def _make(self) -> None:
         for chip in (*self._cited, *self._others):
@@ -103,7 +106,7 @@ class SourceChips(QObject):
         words = (
             self.tr("1 more passage was found")
             if count == 1
-            else self.tr("{0} more passages were found").format(count)
+            else numbered("{0} more passages were found", count)
         )
         self.toggle.setText(words + ("  ▴" if self.is_unfolded else "  ▾"))
         what = self.tr("hide them") if self.is_unfolded else self.tr("show them")
@@ -121,7 +124,7 @@ def chip_button(parent: QWidget, name: str, text: str) -> QPushButton:
     return button
 
 
-def _flow(widgets: Sequence[QWidget], area: QRect, spacing: int) -> int:
+def _flow(widgets: Sequence[QWidget], area: QRect, spacing: int, *, is_mirrored: bool) -> int:
     """Set widgets beside each other, going on in the next line where the width ends; return where they end."""
     x, y, line_height = area.left(), area.top(), 0
     for widget in widgets:
@@ -129,7 +132,8 @@ def _flow(widgets: Sequence[QWidget], area: QRect, spacing: int) -> int:
         width = min(size.width(), area.width())
         if line_height and x + width > area.left() + area.width():
             x, y, line_height = area.left(), y + line_height + spacing, 0
-        widget.setGeometry(x, y, width, size.height())
+        place = area.right() + area.left() + 1 - x - width if is_mirrored else x
+        widget.setGeometry(place, y, width, size.height())
         x += width + spacing
         line_height = max(line_height, size.height())
     return y + line_height

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from inglenook.app.context.window_fill import WindowFill
 from inglenook.app.text.plain_label import button, plain_tooltip
+from inglenook.app.translations import figures
 from inglenook.app.window.theme import Theme
 
 _BAR = 64
@@ -29,7 +30,7 @@ class ContextMeter(QPushButton):
         """Show how full the window is; one without a limit hides the meter."""
         self._fill = fill
         self.setVisible(fill.limit > 0)
-        number = "{:,}".format
+        number = figures.count
         used, limit = number(fill.used), number(fill.limit)
         about = "" if fill.is_exact else self.tr("about ")
         words = self.tr("{0}{1} of {2}").format(about, used, limit)

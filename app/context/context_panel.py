@@ -14,6 +14,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 from inglenook.app.context.window_fill import WindowFill
 from inglenook.app.text.plain_label import PlainLabel, button, plain_button_text
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations import figures
+from inglenook.app.translations.figures import numbered
 from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 
@@ -77,11 +79,11 @@ class ContextPanel(QFrame):
 
     def show_fill(self, fill: WindowFill, *, asks: bool) -> None:
         """Say how full the window is and what is left out; `asks` offers to leave out, which is not done by itself."""
-        number = "{:,}".format
+        number = figures.count
         gone = len(fill.left_out)
         about = "" if fill.is_exact else self.tr("about ")
         if gone:
-            oldest = self.tr("oldest question") if gone == 1 else self.tr("{0} oldest questions").format(gone)
+            oldest = self.tr("oldest question") if gone == 1 else numbered("{0} oldest questions", gone)
             end = self.tr("would be left out.") if asks else self.tr("will be left out of the next one.")
             words = self.tr(
                 "This chat needs {0}{1} tokens with room for a reply, the model holds {2}. The {3} {4}"
@@ -99,7 +101,7 @@ class ContextPanel(QFrame):
         more = gone - len(quotes)
         if more > 0:
             quotes.append(self.tr("{0} more").format(number(more)))
-        self.details.setText(self.tr("Left out, with their replies: {0}").format(", ".join(quotes)))
+        self.details.setText(self.tr("Left out, with their replies: {0}").format(figures.listed(quotes)))
         self.details.setVisible(bool(quotes))
         self.drop_button.setVisible(bool(gone) and asks)
         self.summary_button.setVisible(fill.num_turns > 0)
@@ -110,8 +112,7 @@ class ContextPanel(QFrame):
         self.larger_button.setEnabled(bool(larger.tokens) and not larger.refusal)
         words = self.tr("Larger window")
         if larger.tokens:
-            tokens = f"{larger.tokens:,}"
-            words = self.tr("{0} tokens: {1}").format(tokens, larger.cost)
+            words = numbered("{0} tokens: {1}", larger.tokens, said(larger.cost))
         self.larger_button.setText(plain_button_text(words))
         spoken = self.tr("Use a larger window, {0}").format(words) if larger.tokens else words
         self.larger_button.setAccessibleName(spoken)

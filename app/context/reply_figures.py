@@ -8,6 +8,8 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication
 
 from inglenook.app.settings_presets import FIELDS
+from inglenook.app.translations import figures
+from inglenook.app.translations.figures import numbered
 from inglenook.storage.records import Message
 
 
@@ -24,7 +26,7 @@ def figures_line(reply: Message) -> str:
         parts.append(translate("figures", "{0} tokens a second").format(_speed(reply.tpot_s)))
     if reply.prompt_tokens and reply.cached_tokens:
         words = translate("figures", "{0} of {1} tokens from the cache")
-        parts.append(words.format(f"{reply.cached_tokens:,}", f"{reply.prompt_tokens:,}"))
+        parts.append(words.format(figures.count(reply.cached_tokens), figures.count(reply.prompt_tokens)))
     return " · ".join(parts)
 
 
@@ -90,7 +92,7 @@ def _read(reply: Message) -> str:
     if not reply.cached_tokens:
         return _tokens(reply.prompt_tokens)
     words = QCoreApplication.translate("figures", "{0}, {1} of them from the cache")
-    return words.format(_tokens(reply.prompt_tokens), f"{reply.cached_tokens:,}")
+    return words.format(_tokens(reply.prompt_tokens), figures.count(reply.cached_tokens))
 
 
 def _tokens(count: object) -> str:
@@ -98,7 +100,7 @@ def _tokens(count: object) -> str:
         return ""
     if count == 1:
         return QCoreApplication.translate("figures", "1 token")
-    return QCoreApplication.translate("figures", "{0} tokens").format(f"{count:,}")
+    return numbered("{0} tokens", count)
 
 
 def _first(ttft_s: float | None) -> str:
@@ -114,13 +116,13 @@ def _pace(tpot_s: float | None) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}"
+    return figures.decimal(seconds, 2 if seconds < 10 else 0)
 
 
 def _speed(tpot_s: float) -> str:
     speed = 1 / tpot_s
-    return f"{speed:.1f}" if speed < 10 else f"{speed:,.0f}"
+    return figures.decimal(speed, 1 if speed < 10 else 0)
 
 
 def _number(value: object) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else ""
+    return figures.significant(value, 6) if isinstance(value, int | float) else ""

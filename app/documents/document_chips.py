@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from inglenook.app.text.plain_label import PlainLabel, button, plain_tooltip
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.figures import numbered
 from inglenook.app.window.theme import Theme
 
 MAX_CHIPS = 3
@@ -66,7 +67,7 @@ class DocumentChips(QWidget):
         for made in self._made:
             self._row.addWidget(made)
         rest = len(chips) - MAX_CHIPS
-        self._rest.setText(self.tr("and {0} more").format(rest))
+        self._rest.setText(numbered("and {0} more", rest))
         self._rest.setVisible(rest > 0)
         if rest > 0:
             self._row.addWidget(self._rest)

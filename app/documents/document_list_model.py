@@ -11,6 +11,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, Qt, Signal
 from inglenook.app.chat.conversation_row import ENTRY_ROLE, Index
 from inglenook.app.text.plain_label import plain_tooltip
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.figures import numbered
 from inglenook.app.translations.sentences import said
 
 DocumentState = Literal["queued", "reading", "ready", "failed", "locked"]
@@ -91,7 +92,7 @@ class DocumentListModel(QAbstractListModel):
         if entry.is_busy:
             return self.tr("{0} of {1} passages embedded").format(entry.done, entry.total)
         if entry.num_pages > 1:
-            return self.tr("{0} pages, searchable").format(entry.num_pages)
+            return numbered("{0} pages, searchable", entry.num_pages)
         if entry.encoding:
             words = (
                 self.tr("Searchable, {0} (guessed)")

@@ -18,6 +18,7 @@ from inglenook.app.documents.embedder_swap import EmbedderSwap
 from inglenook.app.documents.embedding_queue import EmbeddingQueue
 from inglenook.app.documents.reading_queue import MakeParser, ReadingQueue, make_parser
 from inglenook.app.tasks import Task, Tasks
+from inglenook.app.translations import figures
 from inglenook.storage.database import Database
 from inglenook.storage.document_collections import Collection, DocumentCollections
 from inglenook.storage.documents import Documents
@@ -250,7 +251,7 @@ class Indexing(QObject):
             self.notice.emit(self.tr("{0} is in the list already.").format(look.unchanged[0].name))
         elif look.unchanged:
             words = self.tr("{0} files are in the list already and have not changed.")
-            self.notice.emit(words.format(f"{len(look.unchanged):,}"))
+            self.notice.emit(words.format(figures.count(len(look.unchanged))))
         if summary:
             self.notice.emit(summary)
         elif not found.files:

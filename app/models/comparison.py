@@ -19,8 +19,9 @@ from inglenook.app.bridge import CHAT, EngineBridge, ModelState
 from inglenook.app.models.memory_need import memory_need
 from inglenook.app.settings import AppSettings
 from inglenook.app.tasks import Tasks
+from inglenook.app.translations import figures
 from inglenook.engine.library.model_details import ModelDetails, read_details
-from inglenook.engine.memory import LISTED_CONTEXT, format_bytes, memory_state
+from inglenook.engine.memory import LISTED_CONTEXT, memory_state
 from inglenook.engine.model_library import InstalledModel
 from inglenook.engine.request import Failed, Finished, Request
 
@@ -111,7 +112,7 @@ class Comparison(QObject):
         """Say how these two would answer now."""
         needs = [self._need(model) for model in (left, right)]
         free = memory_state().free_bytes + sum(self._held(model) for model in (left, right))
-        numbers = format_bytes(sum(needs)), format_bytes(free)
+        numbers = figures.size(sum(needs)), figures.size(free)
         if sum(needs) <= free:
             words = self.tr(
                 "Both fit: together they need {0}, and {1} are free. They answer at the same time."

@@ -13,6 +13,8 @@ from inglenook.app.models.comparison import Comparison, Side
 from inglenook.app.models.comparison_page import ComparisonPage
 from inglenook.app.settings_page.late_page import LatePage
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations import figures
+from inglenook.app.translations.figures import numbered
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.main_window import MainWindow
 from inglenook.engine.model_library import InstalledModel
@@ -130,10 +132,10 @@ class ComparisonJoin(QObject):
         if side.phase in ("done", "stopped") and finished is not None:
             parts = [self.tr("Stopped")] if side.phase == "stopped" else []
             if finished.ttft_s is not None:
-                parts.append(self.tr("{0} s to the first word").format(f"{finished.ttft_s:.2f}"))
+                parts.append(self.tr("{0} s to the first word").format(figures.decimal(finished.ttft_s, 2)))
             if finished.tpot_s:
-                parts.append(self.tr("{0} tokens a second").format(f"{1 / finished.tpot_s:,.0f}"))
-            parts.append(self.tr("{0} tokens").format(f"{finished.completion_tokens:,}"))
+                parts.append(self.tr("{0} tokens a second").format(figures.decimal(1 / finished.tpot_s, 0)))
+            parts.append(numbered("{0} tokens", finished.completion_tokens))
             return " · ".join(parts)
         return self.tr("Stopped") if side.phase == "stopped" else ""
 

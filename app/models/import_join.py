@@ -24,10 +24,11 @@ from inglenook.app.models.import_dialog import COPY, EIGHT_BITS, FOUR_BITS, REFE
 from inglenook.app.models.memory_need import fit_of
 from inglenook.app.models.model_settings_join import free_for_a_model
 from inglenook.app.tasks import Task
+from inglenook.app.translations import figures
 from inglenook.app.window.main_window import MainWindow
 from inglenook.engine.library.model_import import ModelFacts, inspect_model
 from inglenook.engine.library.model_names import suggest_name
-from inglenook.engine.memory import estimate_listed_need, format_bytes
+from inglenook.engine.memory import estimate_listed_need
 
 _END_S = 3.0
 _LOOK_S = 0.2
@@ -95,23 +96,19 @@ class ImportJoin(QObject):
         kind = (
             self.tr("Language model") if facts.kind == "chat" else self.tr("Sentence encoder, for documents")
         )
-        billions = (
-            f"{facts.num_parameters / 1e9:.1f}"
-            if facts.num_parameters >= 1e8
-            else f"{facts.num_parameters / 1e9:.2f}"
-        )
+        billions = figures.decimal(facts.num_parameters / 1e9, 1 if facts.num_parameters >= 1e8 else 2)
         what = self.tr("{0}, {1} billion parameters, {2} on disk.").format(
-            kind, billions, format_bytes(facts.size_bytes)
+            kind, billions, figures.size(facts.size_bytes)
         )
         fit = {
             "yes": self.tr("Fits: it needs {0}, and {1} are free."),
             "maybe": self.tr("May be slow: it needs {0}, nearly all of the {1} that are free."),
             "no": self.tr("Won't fit: it needs {0}; {1} are free."),
-        }[fit_of(need, free)].format(format_bytes(need), format_bytes(free))
+        }[fit_of(need, free)].format(figures.size(need), figures.size(free))
         hints = {
             REFERENCE: self.tr("Takes no room. The file has to stay where it is."),
             COPY: self.tr("Takes {0} more on the disk; the file may go afterwards.").format(
-                format_bytes(facts.size_bytes)
+                figures.size(facts.size_bytes)
             ),
         }
         is_full = facts.num_parameters and facts.size_bytes >= 1.8 * facts.num_parameters
@@ -121,7 +118,7 @@ class ImportJoin(QObject):
                 words = self.tr(
                     "Makes a new model of about {0} and measures what that costs; it takes some minutes."
                 )
-                hints[way] = words.format(format_bytes(size))
+                hints[way] = words.format(figures.size(size))
         dialog.show_facts(what, fit, hints)
         dialog.chosen.connect(lambda way: self._take_in(path, facts, way))
 

@@ -16,6 +16,7 @@ from inglenook.app.models.model_check_line import ModelCheckLine
 from inglenook.app.models.model_verdict import ModelVerdict
 from inglenook.app.text.plain_label import ElidedLabel, PlainLabel, button
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations import figures
 from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 
@@ -235,8 +236,8 @@ class ModelCardView(QFrame):
 def gigabytes(size: int) -> str:
     """Write a size as people know it: "98 MB", "1.1 GB"."""
     if size >= 1e9:
-        return f"{size / 1e9:.1f} GB"
-    return f"{max(1, round(size / 1e6))} MB" if size else "0 MB"
+        return figures.size(size)
+    return f"{figures.count(max(1, round(size / 1e6)) if size else 0)} {figures.size_unit('MB')}"
 
 
 def _sentence(text: str) -> str:

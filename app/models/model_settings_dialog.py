@@ -17,6 +17,7 @@ from inglenook.app.settings_page.setting_row import SettingRow
 from inglenook.app.settings_table import MODEL_SETTINGS
 from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations import figures
 from inglenook.app.translations.sentences import said
 from inglenook.app.window.theme import Theme
 from inglenook.engine.library.model_details import ModelDetails, TemplateCheck
@@ -122,7 +123,7 @@ class ModelSettingsDialog(QDialog):
         """Say what the model's file says of it."""
         self._details = details
         self.facts.setText(
-            self.tr("It takes a window of up to {0} tokens.").format(f"{details.context_length:,}")
+            self.tr("It takes a window of up to {0} tokens.").format(figures.count(details.context_length))
         )
         self.own_template_button.setEnabled(bool(details.chat_template))
 
@@ -206,7 +207,7 @@ class ModelSettingsDialog(QDialog):
         if longest and wanted > longest:
             self._say(
                 self.tr("The window must be at most {0} tokens for this model, got {1}.").format(
-                    f"{longest:,}", f"{wanted:,}"
+                    figures.count(longest), figures.count(wanted)
                 )
             )
             self.rows["context_length"].field.setFocus()

@@ -13,9 +13,10 @@ from inglenook.app.bridge import CHAT
 from inglenook.app.models.memory_need import fit_of, memory_need
 from inglenook.app.models.model_settings_dialog import TEMPLATE, ModelSettingsDialog
 from inglenook.app.settings_table import MODEL_SETTINGS
+from inglenook.app.translations import figures
 from inglenook.app.window.theme import Theme
 from inglenook.engine.library.model_details import check_template, read_details
-from inglenook.engine.memory import format_bytes, memory_state
+from inglenook.engine.memory import memory_state
 from inglenook.engine.model_library import InstalledModel
 
 
@@ -78,7 +79,7 @@ class ModelSettingsJoin(QObject):
             "maybe": self.tr("May be slow: it needs {0}, nearly all of the {1} that are free."),
             "no": self.tr("Won't fit: it needs {0}; {1} are free. A shorter window needs less."),
         }[fit_of(need, free)]
-        return words.format(format_bytes(need), format_bytes(free))
+        return words.format(figures.size(need), figures.size(free))
 
 
 def free_for_a_model(application: Application) -> int:

@@ -15,6 +15,7 @@ from inglenook.app.settings_page.settings_page import SettingsPage
 from inglenook.app.settings_presets import values_in_words
 from inglenook.app.settings_table import OWN_STYLE_KEYS, SETTINGS
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.figures import numbered
 from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.personas import Persona
@@ -80,7 +81,7 @@ class SettingsJoin(QObject):
 
     def _ask_reset_all(self) -> None:
         keys = [key for key in self._app.settings.shown_keys() if not self._app.settings.is_default(key)]
-        count = self.tr("1 setting goes") if len(keys) == 1 else self.tr("{0} settings go").format(len(keys))
+        count = self.tr("1 setting goes") if len(keys) == 1 else numbered("{0} settings go", len(keys))
         confirm(
             self._window,
             title=self.tr("Reset all settings"),

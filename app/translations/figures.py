@@ -1,7 +1,7 @@
 """Numbers, sizes, shares, lists and dates as the window's language writes them: the one place that formats them.
 
 In English they look as the engine and the command line write them ("1,234", "14.2 GB"), since both stand in one
-window. All read `QLocale()`, which `catalogue.speak` sets, so an English program on a German computer writes English
+window. All read the locale that `catalogue.speak` sets, so an English program on a German computer writes English
 numbers. Needs no application. `isolated` keeps a name of another direction from turning the words around it.
 """
 
@@ -25,17 +25,25 @@ _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
 def count(number: int) -> str:
     """Write a whole number: "12,345" in English, "12.345" in German."""
-    return QLocale().toString(int(number))
+    return _locale().toString(int(number))
+
+
+def numbered(text: str, number: int, *more: object) -> str:
+    """Return a text in the plural form for a number, which its {0} is; {1} and on are `more`.
+
+    English has a text of its own for one thing, where it is needed.
+    """
+    return QCoreApplication.translate("", text, "", number).format(count(number), *more)
 
 
 def decimal(number: float, digits: int) -> str:
     """Write a number with so many digits after its point: "3.20", "3,20"."""
-    return QLocale().toString(float(number), "f", digits)
+    return _locale().toString(float(number), "f", digits)
 
 
 def significant(number: float, digits: int = 3) -> str:
     """Write a number with so many digits in all, without zeros at its end: "1.5"."""
-    return QLocale().toString(float(number), "g", digits)
+    return _locale().toString(float(number), "g", digits)
 
 
 def size(size_bytes: int) -> str:
@@ -63,7 +71,7 @@ def listed(texts: Sequence[str]) -> str:
 
 def day(when: date) -> str:
     """Write a date in short: "30/11/2026", "30.11.26"."""
-    return QLocale().toString(QDate(when.year, when.month, when.day), QLocale.FormatType.ShortFormat)
+    return _locale().toString(QDate(when.year, when.month, when.day), QLocale.FormatType.ShortFormat)
 
 
 def rewritten(text: str) -> str | None:
@@ -79,7 +87,7 @@ def rewritten(text: str) -> str | None:
         return None
     fraction = match[3] or ""
     value = float(f"{match[2].replace(',', '')}.{fraction or 0}")
-    locale = QLocale()
+    locale = _locale()
     if "," not in match[2]:
         locale.setNumberOptions(QLocale.NumberOption.OmitGroupSeparator)
     written = locale.toString(value, "f", len(fraction))
@@ -104,9 +112,15 @@ def isolated(text: str) -> str:
     return f"{_FIRST_STRONG_ISOLATE}{text}{_POP_ISOLATE}"
 
 
+def _locale() -> QLocale:
+    """The locale in force; English where none was set, as the system's "C" groups no digits."""
+    locale = QLocale()
+    return QLocale("en") if locale.language() == QLocale.Language.C else locale
+
+
 def _percent_sign() -> str:
     return "\u00a0%" if _language() == "de" else "%"
 
 
 def _language() -> str:
-    return QLocale().name().split("_")[0]
+    return _locale().name().split("_")[0]

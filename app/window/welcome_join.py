@@ -5,9 +5,11 @@ GUI thread only.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QLocale, QObject
+from PySide6.QtCore import QObject
 
 from inglenook.app.models.model_card import gigabytes
+from inglenook.app.translations import figures
+from inglenook.app.translations.figures import numbered
 from inglenook.app.window.computer_words import Computer, this_computer
 from inglenook.app.window.main_window import MainWindow
 from inglenook.engine.memory import memory_state
@@ -34,13 +36,13 @@ class WelcomeJoin(QObject):
         parts = [
             self.tr("one processor core")
             if computer.num_cores == 1
-            else self.tr("{0} processor cores").format(computer.num_cores),
+            else numbered("{0} processor cores", computer.num_cores),
             self.tr("{0} of memory, of which {1} are free").format(
                 gigabytes(computer.total_bytes), gigabytes(computer.free_bytes)
             ),
             computer.graphics or self.tr("no NVIDIA card"),
         ]
-        first = self.tr("This computer: {0}.").format(", ".join(parts))
+        first = self.tr("This computer: {0}.").format(figures.listed(parts))
         size = computer.largest_model
         if not size:
             return f"{first} " + self.tr(
@@ -60,4 +62,4 @@ class WelcomeJoin(QObject):
 
 
 def _number(size: float) -> str:
-    return QLocale().toString(float(size), "g", 3)
+    return figures.significant(size)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 APP = Path(__file__).resolve().parents[2] / "app"
-_TRANSLATING = {"tr": 0, "translate": 1, "translated": 0}
+_TRANSLATING = {"tr": 0, "translate": 1, "translated": 0, "numbered": 0}
 
 
 def source_texts() -> set[str]:
