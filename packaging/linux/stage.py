@@ -160,9 +160,9 @@ def finish_packages(site: Path) -> None:
 
 
 def strip(tree: Path) -> None:
-    """Strip what we built and the largest libraries; other wheels are left as they were published."""
+    """Strip what we built; libraries of wheels stay as they were published, as oneMKL's licence (in PyTorch) asks."""
     site = tree / "python" / "lib" / f"python{VERSION}" / "dist-packages"
-    ours = [path for name in ("inglenook", "torch", "sqlcipher3") for path in (site / name).rglob("*.so")]
+    ours = (site / "inglenook").rglob("*.so")
     subprocess.run(["strip", "--strip-unneeded", *map(str, ours)], check=True)
 
 
