@@ -1,9 +1,10 @@
 """Forgetting: deleting so that no byte of the text stays in the database, its companions or our own backups.
 
-Deleting a row is not enough: the full-text index keeps separators of deleted words until it is merged, and the
-write-ahead file keeps old pages until it is cut. `secure_delete` (always on) zeroes what is freed. The scrubbing that
-is owed is noted in the same transaction as the deletion, so that a crash or a busy reader in between only postpones
-it: `finish_forgetting` at the next start, or when idle, takes it up.
+Deleting a row is not enough: the full-text index keeps separators of deleted words until it is merged, the planner keeps
+samples, and the write-ahead file keeps old pages until it is cut. `secure_delete` (always on) zeroes what is freed, but
+not the copies that stay behind when rows move to another page (`page_slack.py`). The scrubbing that is owed is noted in
+the same transaction as the deletion, so that a crash or a busy reader in between only postpones it: `finish_forgetting`
+at the next start, or when idle, takes it up.
 
 What a person wrote about a document, and replies of the model, are the conversation's text: they go with the
 conversation. Backups that the user made elsewhere, and blocks that the disk itself keeps, are out of reach.
@@ -13,11 +14,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 
 from inglenook.storage.backup import automatic_backups
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
+from inglenook.storage.file_process import scrub
 from inglenook.storage.migrations import FULL_TEXT_TABLES
 from inglenook.storage.opening import as_storage_error, sync_folder
 from inglenook.storage.records import FORGOTTEN
@@ -69,6 +72,9 @@ def finish_forgetting(db: Database) -> bool:
         return True
     for table in FULL_TEXT_TABLES:
         db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
+    if db.row("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'") is not None:
+        # the planner's samples of indexed values, among them paths
+        db.execute("DELETE FROM sqlite_stat4")
     db.execute("PRAGMA incremental_vacuum").fetchall()
     if db.path is not None:
         try:
@@ -77,9 +83,21 @@ def finish_forgetting(db: Database) -> bool:
             sync_folder(db.path.parent)
         except OSError as error:
             raise as_storage_error(error, db.path) from error
-    if not db.checkpoint():
-        return False
+        if not db.checkpoint() or not _scrub_slack(db, db.path):
+            return False
     Settings(db).remove(_OWED)
+    return True
+
+
+def _scrub_slack(db: Database, path: Path) -> bool:
+    """Overwrite what moved cells left between others; False when a writer came in between."""
+    with db.atomic():
+        wal = path.with_name(path.name + "-wal")
+        if wal.exists() and wal.stat().st_size:
+            return False
+        scrub(path)
+    # or a page that is still in memory would be written back with what was overwritten
+    db.execute("PRAGMA shrink_memory").fetchall()
     return True
 
 

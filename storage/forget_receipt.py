@@ -15,13 +15,13 @@ from pathlib import Path
 
 from inglenook.storage.backup import automatic_backups
 from inglenook.storage.database import Database
+from inglenook.storage.file_process import search
 from inglenook.storage.forget import forget_documents
 
 MAX_SAMPLES = 400
 
 _PHRASE_CHARS = 40
 _RARE_WORD = re.compile(r"[^\W_]{8,40}")
-_READ_BYTES = 1 << 22
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 OUT_OF_REACH = (
@@ -137,23 +137,11 @@ def _is_elsewhere(db: Database, sample: str) -> bool:
 
 def _searched(path: Path, samples: Sequence[str]) -> Iterator[tuple[Path, set[int]]]:
     """Yield each file that there is, with the indexes of the samples that it holds."""
-    needles = [{sample.encode(), sample.lower().encode()} for sample in samples]
+    needles = [sorted({sample.encode(), sample.lower().encode()}) for sample in samples]
     others = [path.with_name(path.name + suffix) for suffix in _COMPANIONS]
     for each in (path, *others, *automatic_backups(path)):
         if each.is_file():
-            yield each, _found_in(each, needles)
-
-
-def _found_in(path: Path, needles: Sequence[set[bytes]]) -> set[int]:
-    found: set[int] = set()
-    keep = max((len(each) for needle in needles for each in needle), default=1)
-    before = b""
-    with open(path, "rb") as file:
-        while piece := file.read(_READ_BYTES):
-            window = before + piece
-            found |= {i for i, needle in enumerate(needles) if any(each in window for each in needle)}
-            before = window[-keep:]
-    return found
+            yield each, search(each, needles)
 
 
 def _number(db: Database, sql: str, ids: str) -> int:
