@@ -53,7 +53,7 @@ class Composer(QWidget):
     Signals: `send_requested(text)`, after which the field is empty (`restore` puts a text back that could not be
     sent); `queue_requested(text)` instead while a reply is written; `stop_requested()`; `attach_requested()`;
     `files_dropped(paths)`; `picture_pasted()`, which is not taken; `recall_requested()` when Up is pressed in the empty
-    field.
+    field; `changed()` when what would be sent is another.
     """
 
     send_requested = Signal(str)
@@ -63,6 +63,7 @@ class Composer(QWidget):
     files_dropped = Signal(list)
     picture_pasted = Signal()
     recall_requested = Signal()
+    changed = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -140,6 +141,7 @@ class Composer(QWidget):
         self.edit.clear()
         self._pasted.clear()
         self._show_chips()
+        self.changed.emit()
 
     def set_streaming(self, is_streaming: bool) -> None:
         """Make the button stop or send."""
@@ -201,10 +203,12 @@ class Composer(QWidget):
 
     def _on_text_changed(self) -> None:
         self._show_button()
+        self.changed.emit()
 
     def _hold(self, text: str) -> None:
         self._pasted.append(text)
         self._show_chips()
+        self.changed.emit()
 
     def _show_chips(self) -> None:
         for chip in self._chips:
@@ -227,6 +231,7 @@ class Composer(QWidget):
     def _drop_paste(self, number: int) -> None:
         del self._pasted[number]
         self._show_chips()
+        self.changed.emit()
         self.edit.setFocus()
 
     def _show_button(self) -> None:

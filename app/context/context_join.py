@@ -1,14 +1,14 @@
 """Joins the line below the field and the panel above it with the chat on screen, its figures and its model.
 
-Reads how full the window is when a chat is shown or a reply has ended, offers what can be done, and does it. GUI thread
-only.
+Reads how full the window is when a chat is shown or a reply has ended, counts what is typed soon after it was, offers
+what can be done, and does it. GUI thread only.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from inglenook.app.answers.answering import Answer, Turn
@@ -30,6 +30,8 @@ from inglenook.storage.messages import Messages
 from inglenook.storage.records import Message
 from inglenook.storage.token_counts import TurnCount, turn_counts
 
+_TYPING_MS = 250
+
 
 class ContextJoin(QObject):
     """Makes `foot` and `panel` and puts them into the chat page."""
@@ -50,6 +52,9 @@ class ContextJoin(QObject):
         layout.insertWidget(layout.indexOf(composer), in_column(self.panel, window.theme))
         layout.insertWidget(layout.indexOf(composer) + 1, in_column(self.foot, window.theme))
         QWidget.setTabOrder(self.foot.persona_button, self.foot.meter)
+        self._typing = QTimer(self, singleShot=True, interval=_TYPING_MS)
+        self._typing.timeout.connect(self._show)
+        composer.changed.connect(self._typing.start)
         self.foot.meter.clicked.connect(self._toggle_panel)
         self.panel.larger_requested.connect(self._take_larger)
         self.panel.summary_requested.connect(self._begin_summary)
@@ -89,7 +94,10 @@ class ContextJoin(QObject):
         facts = self._app.bridge.model_state(CHAT).facts
         limit = facts.context_length if facts is not None else 0
         self._fill = window_fill(
-            self._counts, limit, max_tokens=self._app.settings.value("chat.max_tokens") or None
+            self._counts,
+            limit,
+            max_tokens=self._app.settings.value("chat.max_tokens") or None,
+            question_bytes=len(self._window.chat.composer.text().encode("utf-8", "replace")),
         )
         self.foot.meter.show_fill(self._fill)
         asks = self._app.settings.value("chat.overflow") == "ask"

@@ -18,7 +18,8 @@ _TOKENS_PER_MESSAGE = 8
 
 @dataclass(frozen=True, slots=True)
 class WindowFill:
-    """Tokens: `used` by what the model has before it now, of `limit`, of which `reserve` is kept free for a reply.
+    """Tokens: `used` by what the model has before it now and by the question that is typed, of `limit`, of which
+    `reserve` is kept free for a reply.
 
     `left_out` are the oldest turns that the next question could not have before it, oldest first. `is_exact` says that
     the engine counted all that matters here; otherwise the numbers are about right.
@@ -65,7 +66,7 @@ def window_fill(
     return WindowFill(
         limit,
         reserve,
-        min(used, limit),
+        min(used + question, limit),
         whole + question,
         len(counts),
         tuple(counts[:fewest]),

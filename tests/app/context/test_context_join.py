@@ -221,3 +221,20 @@ def test_the_persona_of_a_chat_is_chosen_below_the_field(desk: WindowDesk, conte
     assert button.text().startswith("Editor && co")
     assert button.accessibleName() == "Persona of this chat: Editor & co"
     assert [a.text() for a in desk.join.personas.menu().actions() if a.isChecked()] == ["Editor && co"]
+
+
+def test_what_is_typed_or_pasted_counts_before_it_is_sent(desk: WindowDesk, context: ContextJoin) -> None:
+    ask(desk, QUESTIONS[0], 40, 60)
+    composer = desk.window.chat.composer
+    assert context.foot.meter.text() == "100 of 2,048"
+
+    composer.edit.insertPlainText("word " * 70)
+    desk.qtbot.waitUntil(lambda: context.fill.used > 160)
+    assert context.foot.meter.text().startswith("about 2")
+    composer.set_text("word\n" * 6_000)
+    desk.qtbot.waitUntil(lambda: context.fill.used == 2_048)
+    assert len(context.fill.left_out) == 1
+    composer.clear()
+
+    desk.qtbot.waitUntil(lambda: context.fill.used == 100)
+    assert context.foot.meter.text() == "100 of 2,048"
