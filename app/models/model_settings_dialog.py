@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
+from inglenook.app.settings_page.form_controls import lay_out_form
 from inglenook.app.settings_page.form_style import form_style
 from inglenook.app.settings_page.setting_row import SettingRow
 from inglenook.app.settings_table import MODEL_SETTINGS
@@ -59,10 +60,7 @@ class ModelSettingsDialog(QDialog):
         self.facts = PlainLabel(look="muted", is_selectable=True)
         self.fit = PlainLabel(look="small", is_selectable=True)
         self.rows = {spec.key: SettingRow(spec, theme) for spec in MODEL_SETTINGS}
-        column = QWidget()
-        column.setObjectName("page")
-        layout = QVBoxLayout(column)
-        layout.setContentsMargins(px(22), px(18), px(22), px(10))
+        layout = QVBoxLayout()
         layout.setSpacing(px(2))
         for widget in (self.title, self.facts, self.fit, *self.rows.values()):
             layout.addWidget(widget)
@@ -96,21 +94,10 @@ class ModelSettingsDialog(QDialog):
         self.save_button.setDefault(True)
         self.save_button.clicked.connect(self._save)
         foot = QHBoxLayout()
-        foot.setContentsMargins(px(22), px(8), px(22), px(16))
-        foot.setSpacing(px(8))
         foot.addStretch()
         foot.addWidget(self.cancel_button)
         foot.addWidget(self.save_button)
-        scroll = self._scroll = QScrollArea()
-        scroll.setObjectName("page_scroll")
-        scroll.setWidgetResizable(True)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(column)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.setSpacing(0)
-        outer.addWidget(scroll, 1)
-        outer.addLayout(foot)
+        self._scroll = lay_out_form(self, layout, foot, theme)
         self.resize(px(620), px(620))
         self.rows["context_length"].field.setFocus()
 

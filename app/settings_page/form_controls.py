@@ -1,10 +1,54 @@
-"""The controls of forms that the platform's style draws too faintly in the dark: a list to choose from, a box to tick."""
+"""What forms are made of: the controls that the platform's style draws too faintly in the dark, a list to choose from
+and a box to tick, and how a dialog with fields is laid out.
+"""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QPen, QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QFrame,
+    QHBoxLayout,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from inglenook.app.window.centred_column import SteadyBar
+from inglenook.app.window.theme import SCROLL_BAR_WIDTH, Theme
+
+_SIDE = 22
+
+
+def lay_out_form(dialog: QDialog, column: QVBoxLayout, foot: QHBoxLayout, theme: Theme) -> QScrollArea:
+    """Fill a dialog with the rows of `column`, which scroll, and the buttons of `foot` below; return what scrolls.
+
+    Fields and buttons end on one line, whether or not there is a scroll bar.
+    """
+    px = theme.px
+    rows = QWidget()
+    rows.setObjectName("page")
+    rows.setLayout(column)
+    column.setContentsMargins(px(_SIDE), px(14), px(_SIDE - SCROLL_BAR_WIDTH), px(10))
+    foot.setContentsMargins(px(_SIDE), px(8), px(_SIDE), px(16))
+    foot.setSpacing(px(8))
+    scroll = QScrollArea()
+    scroll.setObjectName("page_scroll")
+    scroll.setFrameShape(QFrame.Shape.NoFrame)
+    scroll.setWidgetResizable(True)
+    scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    scroll.setVerticalScrollBar(SteadyBar())
+    scroll.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+    scroll.setWidget(rows)
+    outer = QVBoxLayout(dialog)
+    outer.setContentsMargins(0, 0, 0, 0)
+    outer.setSpacing(0)
+    outer.addWidget(scroll, 1)
+    outer.addLayout(foot)
+    return scroll
 
 
 class Choices(QComboBox):

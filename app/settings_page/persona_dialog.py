@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, Qt, Signal
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
+from inglenook.app.settings_page.form_controls import lay_out_form
 from inglenook.app.settings_page.form_style import form_style
 from inglenook.app.settings_page.setting_row import SettingRow
 from inglenook.app.settings_presets import OWN, PRESETS, PresetValues, preset_values, values_in_words
@@ -85,10 +86,7 @@ class PersonaDialog(QDialog):
         self.setWindowTitle(self.tr("Edit persona") if persona.id else self.tr("New persona"))
         self.setStyleSheet(form_style(theme))
         self.rows = {spec.key: SettingRow(spec, theme) for spec in (*persona_fields(), *_OWN)}
-        column = QWidget()
-        column.setObjectName("page")
-        layout = QVBoxLayout(column)
-        layout.setContentsMargins(px(22), px(10), px(22), px(10))
+        layout = QVBoxLayout()
         layout.setSpacing(0)
         for key, row in self.rows.items():
             row.show_value(self._values[key], is_default=True)
@@ -106,22 +104,11 @@ class PersonaDialog(QDialog):
         self.cancel_button = button(self.tr("Cancel"))
         self.cancel_button.clicked.connect(self.reject)
         foot = QHBoxLayout()
-        foot.setContentsMargins(px(22), px(8), px(22), px(16))
-        foot.setSpacing(px(8))
         foot.addWidget(self.problem, 1)
         foot.addStretch()
         foot.addWidget(self.cancel_button)
         foot.addWidget(self.save_button)
-        scroll = QScrollArea()
-        scroll.setObjectName("page_scroll")
-        scroll.setWidgetResizable(True)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(column)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.setSpacing(0)
-        outer.addWidget(scroll, 1)
-        outer.addLayout(foot)
+        lay_out_form(self, layout, foot, theme)
         self._show_style()
         self.resize(px(560), px(520))
         name.setFocus()
