@@ -20,7 +20,7 @@ _UNITS = 4
 
 
 @triton.jit
-def _numbers(numbers, supers, row_numbers, row_supers, index, unit, mask, HAS_SUPERS: tl.constexpr):
+def load_numbers(numbers, supers, row_numbers, row_supers, index, unit, mask, HAS_SUPERS: tl.constexpr):
     """Scales or minima: float32, 0 where masked."""
     value = tl.load(numbers + row_numbers + index, mask=mask, other=0).to(tl.float32)
     if HAS_SUPERS:
@@ -98,11 +98,11 @@ def load_pair(
     else:
         index = unit // (GROUP // 64)
         second_index = index
-    a *= _numbers(scales, supers, row_numbers, row_supers, index, unit, mask, HAS_SUPERS)
-    b *= _numbers(scales, supers, row_numbers, row_supers, second_index, unit, mask, HAS_SUPERS)
+    a *= load_numbers(scales, supers, row_numbers, row_supers, index, unit, mask, HAS_SUPERS)
+    b *= load_numbers(scales, supers, row_numbers, row_supers, second_index, unit, mask, HAS_SUPERS)
     if HAS_MINS:
-        a += _numbers(mins, super_mins, row_numbers, row_supers, index, unit, mask, HAS_SUPERS)
-        b += _numbers(mins, super_mins, row_numbers, row_supers, second_index, unit, mask, HAS_SUPERS)
+        a += load_numbers(mins, super_mins, row_numbers, row_supers, index, unit, mask, HAS_SUPERS)
+        b += load_numbers(mins, super_mins, row_numbers, row_supers, second_index, unit, mask, HAS_SUPERS)
     return a, b
 
 

@@ -1,9 +1,11 @@
 """Products with packed weights on a GPU: y = x w^T + bias, w dequantised on its way from memory to the multiplier.
 
-Two kernels, both float32 sums in an order that does not depend on the number of rows around a row:
+Three kernels, all float32 sums in an order that does not depend on the number of rows around a row:
 
-- `_few_rows_kernel`, 1 to 4 rows: no tensor cores; each program holds a few outputs, walks all columns, adds
-  element by element and reduces once at its end. It is bound by reading the weights.
+- `_four_bit_rows_kernel`, 1 to 4 rows of 16-bit floats: no tensor cores; each program holds a few outputs, walks all
+  columns, adds element by element and reduces once at its end. A card reads codes faster than it converts them one by
+  one, so they are taken as floats where they lie: some five instructions a weight (of one row, with what is around).
+- `_few_rows_kernel`, the same for other formats and for float32.
 - `_tiled_kernel`: tensor cores, the weights as the left operand so that they go from registers into the product.
   With few rows the columns are split over programs, whose sums are added in order by `_sum_splits_kernel`.
 
@@ -21,13 +23,15 @@ import triton.language as tl
 
 from inglenook.kernels.compilation import BF16, F32, Compilation
 from inglenook.kernels.packed_weight import PACKED_FORMATS, PackedFormat, PackedWeight
-from inglenook.kernels.packed_weight_triton import format_constants, load_pair, plane_types
+from inglenook.kernels.packed_weight_triton import format_constants, load_numbers, load_pair, plane_types
 
 FEW_ROWS = 4
 WIDE_ROWS = 256
 _MAX_SPLITS = 8
 # rows -> (outputs, units) of a program
 _FEW_TILES = {1: (8, 8), 2: (8, 8), 4: (4, 8)}
+# rows -> outputs of a program, where codes have four bits and activations two bytes
+_FOUR_BIT_OUTPUTS = {1: 4, 2: 4, 4: 2}
 # rows of a tile -> (outputs, warps, stages); a turn takes one unit of columns
 _TILES = {16: (64, 4, 4), 64: (64, 4, 3), 128: (128, 8, 3)}
 
@@ -72,6 +76,87 @@ def _few_rows_kernel(
         y.to(out.dtype.element_ty),
         mask=(m_out < rows) & valid[None, :],
     )
+
+
+@triton.jit
+def _number(words, SECOND: tl.constexpr, kind: tl.constexpr):
+    """The first or second of two 16-bit floats in each 32-bit word, as float32."""
+    if kind == tl.bfloat16:
+        bits = words & -65536 if SECOND else words << 16
+        return bits.to(tl.float32, bitcast=True)
+    return (words >> (16 * SECOND)).to(tl.int16).to(kind, bitcast=True).to(tl.float32)
+
+
+@triton.jit
+def _spread(numbers, N: tl.constexpr, UNITS: tl.constexpr):
+    """Numbers [N, UNITS] for each word: [1, N, 8 UNITS]."""
+    return tl.reshape(tl.broadcast_to(numbers[:, :, None], (N, UNITS, 8)), (1, N, UNITS * 8))
+
+
+@triton.jit(do_not_specialize=["rows"])
+def _four_bit_rows_kernel(
+    x, bias, out, low, high, scales, mins, supers, super_mins, rows, outputs, columns, units, out_stride,
+    HAS_BIAS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, UNITS: tl.constexpr,
+    GROUP: tl.constexpr, ZERO: tl.constexpr, HAS_MINS: tl.constexpr, HAS_SUPERS: tl.constexpr,
+):  # fmt: skip
+    output = tl.program_id(0) * N + tl.arange(0, N)
+    row = output.to(tl.int64)[:, None]
+    m = tl.arange(0, M)[:, None, None]
+    # a word is four bytes of a unit: columns 4 w .. 4 w + 3 in their low halves, and the same 32 further in the high ones
+    word = tl.arange(0, UNITS * 8)
+    own_unit = tl.arange(0, UNITS)
+    words = low.to(tl.pointer_type(tl.int32))
+    x_words = x.to(tl.pointer_type(tl.int64))
+    kind: tl.constexpr = x.dtype.element_ty
+    total = tl.zeros((M, N, UNITS * 8), dtype=tl.float32)
+    for start in range(0, units, UNITS):
+        mask = (row < outputs) & (start * 8 + word < units * 8)[None, :]
+        # pairs of words, so that a thread has the codes of the very columns of x that it loads
+        at = tl.max_contiguous(row * (units * 8) + (start * 8 + word)[None, :], (1, 2))
+        codes = tl.load(words + at, mask=mask, other=0)
+        wide = (start * 16 + word // 8 * 16 + word % 8)[None, None, :]
+        x_at = x_words + m * (columns // 4) + wide
+        x_a = tl.load(x_at, mask=(m < rows) & (wide < columns // 4), other=0)
+        x_b = tl.load(x_at + 8, mask=(m < rows) & (wide < columns // 4 - 8), other=0)
+        sum_a = tl.zeros((M, N, UNITS * 8), dtype=tl.float32)
+        sum_b = tl.zeros((M, N, UNITS * 8), dtype=tl.float32)
+        all_a = tl.zeros((M, 1, UNITS * 8), dtype=tl.float32)
+        all_b = tl.zeros((M, 1, UNITS * 8), dtype=tl.float32)
+        for i in tl.static_range(4):
+            a = _number((x_a >> (32 * (i // 2))).to(tl.int32), i % 2, kind)
+            b = _number((x_b >> (32 * (i // 2))).to(tl.int32), i % 2, kind)
+            all_a += a
+            all_b += b
+            # Four bits alone are a float32 too, 2^-149 of what they say: no shift and no conversion. x makes up for 2^64
+            # of it and for the place of the bits, the scale for the rest; products stay far from either end.
+            part = codes if i < 2 else codes >> 16
+            code_a = (part & (15 * 256 ** (i % 2))).to(tl.float32, bitcast=True)
+            code_b = (part & (240 * 256 ** (i % 2))).to(tl.float32, bitcast=True)
+            sum_a += code_a[None] * (a * (2.0**64 / 256 ** (i % 2)))
+            sum_b += code_b[None] * (b * (2.0**60 / 256 ** (i % 2)))
+        unit = (start + own_unit)[None, :]
+        first = unit * 2 if GROUP == 32 else unit // (GROUP // 64)
+        second = first + 1 if GROUP == 32 else first
+        own, above = row * (units * 64 // GROUP), row * ((units + 3) // 4)
+        there = (row < outputs) & (unit < units)
+        scale_a = load_numbers(scales, supers, own, above, first, unit, there, HAS_SUPERS)
+        scale_b = load_numbers(scales, supers, own, above, second, unit, there, HAS_SUPERS)
+        if HAS_MINS:
+            min_a = load_numbers(mins, super_mins, own, above, first, unit, there, HAS_SUPERS)
+            min_b = load_numbers(mins, super_mins, own, above, second, unit, there, HAS_SUPERS)
+        else:
+            min_a, min_b = scale_a * -ZERO, scale_b * -ZERO
+        total += sum_a * _spread(scale_a * 2.0**85, N, UNITS)
+        total += all_a * _spread(min_a, N, UNITS)
+        total += sum_b * _spread(scale_b * 2.0**85, N, UNITS)
+        total += all_b * _spread(min_b, N, UNITS)
+    y = tl.sum(total, 2)
+    valid = output < outputs
+    if HAS_BIAS:
+        y += tl.load(bias + output, mask=valid, other=0)[None, :]
+    m_out = tl.arange(0, M)[:, None]
+    at_out = out + m_out * out_stride + output[None, :]
+    tl.store(at_out, y.to(out.dtype.element_ty), mask=(m_out < rows) & valid[None, :])
 
 
 @triton.jit(do_not_specialize=["rows", "split_units"])
@@ -166,6 +251,14 @@ def quantized_linear(
     constants = {**format_constants(weight.format), "HAS_BIAS": bias is not None}
     if rows <= FEW_ROWS and tile_rows is None:
         padded = triton.next_power_of_2(rows)
+        if weight.format.bits == 4 and x.element_size() == 2:
+            n, per_turn, warps = _four_bit_tile(padded, units)
+            del constants["BITS"], constants["IS_FLOAT"]
+            _four_bit_rows_kernel[(triton.cdiv(outputs, n),)](
+                x, bias, out, *weight.planes, rows, outputs, columns, units, out.stride(0),
+                M=padded, N=n, UNITS=per_turn, num_warps=warps, **constants,
+            )  # fmt: skip
+            return
         n, per_turn = _FEW_TILES[padded]
         _few_rows_kernel[(triton.cdiv(outputs, n),)](
             x, bias, out, *weight.planes, rows, outputs, columns, units, out.stride(0),
@@ -192,6 +285,12 @@ def quantized_linear(
         )
 
 
+def _four_bit_tile(rows: int, units: int) -> tuple[int, int, int]:
+    """Outputs and units of a program, and warps: a warp has 16 units, and each thread the same columns of all outputs."""
+    warps = 2 if units >= 32 and rows < 4 else 1  # with four rows, two warps spill
+    return _FOUR_BIT_OUTPUTS[rows], 16 * warps, warps
+
+
 def _tile_rows(rows: int) -> int:
     return 16 if rows <= 16 else 64 if rows <= 64 else 128
 
@@ -211,7 +310,22 @@ def compilations() -> list[Compilation]:
     found = []
     for form in PACKED_FORMATS.values():
         constants = {**format_constants(form), "HAS_BIAS": True}
-        for m, (n, units) in _FEW_TILES.items():
+        for m in _FOUR_BIT_OUTPUTS if form.bits == 4 else ():
+            for units in (16, 32) if m < 4 else (16,):
+                n, per_turn, warps = _four_bit_tile(m, units)
+                found.append(
+                    Compilation(
+                        f"linear {form.name}, {m} rows of {units} units",
+                        _four_bit_rows_kernel,
+                        _arguments(form, BF16, True, BF16),
+                        {
+                            **{n: c for n, c in constants.items() if n not in ("BITS", "IS_FLOAT")},
+                            "M": m, "N": n, "UNITS": per_turn,
+                        },
+                        num_warps=warps,
+                    )
+                )  # fmt: skip
+        for m, (n, units) in _FEW_TILES.items() if form.bits != 4 else ():
             found.append(
                 Compilation(
                     f"linear {form.name}, {m} rows",
@@ -221,7 +335,7 @@ def compilations() -> list[Compilation]:
                 )
             )
         for m, (n, warps, stages) in _TILES.items():
-            for is_split in (False, True) if m < 128 else (False,):
+            for is_split in (False, True):
                 found.append(
                     Compilation(
                         f"linear {form.name}, tiles of {m} rows{', split' if is_split else ''}",

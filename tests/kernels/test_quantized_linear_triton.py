@@ -33,6 +33,8 @@ CASES = [
     for name in PACKED_FORMATS
     for rows, outputs, columns, dtype in [
         (1, 13, 1280, torch.float32),
+        (1, 13, 1280, torch.float16),
+        (2, 7, 768, torch.float16),
         (3, 70, 256, torch.float16),
         (5, 70, 512, torch.float16),
         (17, 5, 256, torch.float32),
@@ -44,6 +46,8 @@ QUICK = [
     ("Q4_K", 1, 13, 1280, torch.float32),
     ("Q6_K", 5, 70, 512, torch.float16),
     ("QINT4_G128", 1, 13, 1280, torch.float32),
+    ("Q4_0", 1, 5, 2304, torch.float16),
+    ("Q4_K", 3, 5, 768, torch.float16),
     ("QINT8_G64", 5, 20, 320, torch.float16),
     ("QFLOAT8_G128", 5, 20, 384, torch.float32),
 ]
@@ -74,6 +78,18 @@ def test_every_format_and_tile_gives_the_product(name, rows, outputs, columns, d
 def test_columns_that_end_within_a_unit_are_all_counted(name: str) -> None:
     check(name, 1, 3, 96, torch.float32)
     check(name, 6, 3, 96, torch.float32)
+    check(name, 2, 3, 96, torch.float16)
+
+
+@pytest.mark.parametrize("size", [2.0**-14, 2.0**40])
+def test_four_bit_codes_that_are_read_as_tiny_floats_bear_small_and_large_inputs(size: float) -> None:
+    weight = matrix("Q4_0", 5, 256, torch.bfloat16)
+    x, _ = inputs(2, 256, torch.bfloat16, 5)
+    out = torch.full((2, 5), torch.nan)
+
+    quantized_linear(x * size, weight, None, out)
+
+    assert_close("linear", out, expected(x * size, weight, None), torch.float32)
 
 
 def test_split_columns_are_added_once_each() -> None:
