@@ -163,8 +163,7 @@ class MessageWidget(QWidget):
         px = self._theme.px
         # The row of buttons asks for its room.
         self.resize(width, self.height())
-        column = max(80, min(px(COLUMN_WIDTH), width - 2 * px(_SIDE)))
-        left = (width - column) // 2
+        left, column = self._column()
         # The buttons' row of a question above is room enough.
         y = (12 if self._message.role == "user" else 4) if self._is_first else 0
         y = px(y)
@@ -246,14 +245,8 @@ class MessageWidget(QWidget):
         if self._status.text():
             y = self._fit_status(left, column, y + px(10))
         # The room is kept while the buttons are not there, so that nothing moves when they come.
-        size = self.actions_bar.sizeHint()
-        is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-        is_at_right = is_mirrored != (self._message.role == "user")
-        # Their words, not their edges, stand in line with the text.
-        inset = px(8) + 1
-        x = left + column - size.width() + inset if is_at_right else left - inset
-        self.actions_bar.setGeometry(x, y + px(4), size.width(), size.height())
-        return y + max(px(_ACTIONS_HEIGHT), size.height() + px(4)) + px(4)
+        self._place_actions(y + px(4))
+        return y + max(px(_ACTIONS_HEIGHT), self.actions_bar.height() + px(4)) + px(4)
 
     def _fit_status(self, left: int, column: int, y: int) -> int:
         px = self._theme.px
@@ -324,15 +317,23 @@ class MessageWidget(QWidget):
         self._retry.setVisible(self._is_last and has_retry)
         self._retry.setFont(self._theme.font(0.86))
         self.actions_bar.show_for(self._message, is_done=is_done, is_quiet=is_quiet)
-        self._place_actions()
+        self._place_actions(self.actions_bar.y())
 
-    def _place_actions(self) -> None:
+    def _column(self) -> tuple[int, int]:
+        """Where the column begins, and how wide it is."""
+        width = max(80, min(self._theme.px(COLUMN_WIDTH), self.width() - 2 * self._theme.px(_SIDE)))
+        return (self.width() - width) // 2, width
+
+    def _place_actions(self, top: int) -> None:
         """Fit the buttons' row to what is in it now, at the side where it stands."""
-        size, old = self.actions_bar.sizeHint(), self.actions_bar.geometry()
+        (left, column), size = self._column(), self.actions_bar.sizeHint()
+        # Their words, not their edges, stand in line with the text.
+        inset = self._theme.px(8) + 1
+        width = min(size.width(), column + 2 * inset)
         is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
         is_at_right = is_mirrored != (self._message.role == "user")
-        x = old.right() + 1 - size.width() if is_at_right else old.left()
-        self.actions_bar.setGeometry(x, old.top(), size.width(), size.height())
+        x = left + column - width + inset if is_at_right else left - inset
+        self.actions_bar.setGeometry(x, top, width, size.height())
 
     def _ask_retry(self) -> None:
         if self._message.can_go_on:

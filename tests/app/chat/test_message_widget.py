@@ -61,6 +61,18 @@ def test_a_reply_is_at_most_as_wide_as_the_column(widget: MessageWidget) -> None
     assert abs(widget.browser.geometry().center().x() - 1_000) <= 1
 
 
+def test_long_figures_end_with_the_column_and_the_words_of_the_buttons_begin_with_the_text(
+    widget: MessageWidget,
+) -> None:
+    figures = " · ".join(["12.5 tokens in each second of its writing"] * 6)
+    show(widget, Message(1, "assistant", "A hedge.", figures=figures), width=2_000)
+
+    bar, text = widget.actions_bar.geometry(), widget.browser.geometry()
+
+    assert text.right() <= bar.right() <= text.right() + 10
+    assert text.left() - 10 <= bar.left() <= text.left()
+
+
 def test_a_narrow_window_clips_nothing(widget: MessageWidget) -> None:
     for message in (
         Message(1, "assistant", "word " * 50, citations=SOURCES),
