@@ -51,6 +51,7 @@ class ImportJoin(QObject):
         super().__init__(window)
         self._window, self._app = window, application
         self._running: dict[str, Task] = {}
+        self._waiting: list[Path] = []
 
     @property
     def running(self) -> dict[str, Task]:
@@ -67,22 +68,35 @@ class ImportJoin(QObject):
         dialog.open()
 
     def add(self, paths: Sequence[Path]) -> None:
-        """Use model files where they are."""
-        for path in paths:
-            self._app.models.add(model_of(path))
+        """Ask of each model among dropped files how to take it in, one after the other; several shards are one model."""
+        is_asking = bool(self._waiting)
+        self._waiting += [path for path in dict.fromkeys(map(model_of, paths)) if path not in self._waiting]
+        if not is_asking:
+            self._ask_next()
 
-    def ask(self, path: Path) -> None:
+    def _ask_next(self) -> None:
+        if self._waiting:
+            self.ask(self._waiting[0]).finished.connect(self._take_answer)
+
+    def _take_answer(self) -> None:
+        del self._waiting[:1]
+        self._ask_next()
+
+    def ask(self, path: Path) -> ImportDialog:
         """Say what a file is, and ask how to take it in."""
         path = model_of(path)
         dialog = ImportDialog(self._window.theme, path, self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._app.tasks.work(
+        task = self._app.tasks.work(
             "models",
             lambda _task: inspect_model(path),
             partial(self._show_facts, dialog, path),
             lambda error: dialog.show_problem(str(error)),
         )
+        # Left before the file was looked through, there is nothing to tell it to.
+        dialog.finished.connect(lambda _result: task.cancel())
         dialog.open()
+        return dialog
 
     def cancel(self, name: str) -> None:
         """End a quantising; nothing of it is kept."""

@@ -68,7 +68,7 @@ class ModelJoin(QObject):
         bridge.engine_state_changed.connect(self._take_engine)
 
     def add(self, paths: Sequence[Path]) -> None:
-        """Use model files where they are."""
+        """Ask how dropped model files are to be taken in."""
         self.imports.add(paths)
 
     def choose_file(self) -> None:

@@ -114,3 +114,56 @@ def test_eight_bits_are_made_in_a_process_and_the_cost_is_said(desk: WindowDesk,
     notice = desk.window.models._notice.text()
     assert "is in the library: " in notice
     assert "the perplexity went from " in notice or "was not measured" in notice
+
+
+def shown_dialogs(desk: WindowDesk) -> list[ImportDialog]:
+    return [dialog for dialog in desk.window.findChildren(ImportDialog) if dialog.isVisible()]
+
+
+def test_dropped_models_are_asked_about_one_after_the_other_and_shards_are_one(
+    desk: WindowDesk, tmp_path: Path
+) -> None:
+    mine, folder = write_tiny_gguf(tmp_path / "mine.gguf"), write_tiny_folder(tmp_path / "full")
+    (folder / "more.safetensors").write_bytes(b"another shard")
+
+    desk.drop(mine, folder / "model.safetensors", folder / "more.safetensors")
+    desk.qtbot.waitUntil(lambda: [d.title.text() for d in shown_dialogs(desk)] == ["mine.gguf"])
+    assert desk.application.models.state.get("mine") is None
+    desk.qtbot.waitUntil(shown_dialogs(desk)[0].import_button.isEnabled)
+    shown_dialogs(desk)[0].import_button.click()
+    desk.qtbot.waitUntil(lambda: [d.title.text() for d in shown_dialogs(desk)] == ["full"])
+    shown_dialogs(desk)[0].reject()
+    desk.qtbot.waitUntil(lambda: not shown_dialogs(desk))
+
+    desk.qtbot.waitUntil(lambda: desk.application.models.state.get("mine") is not None)
+    assert desk.application.models.state.get("full") is None
+    desk.drop(folder / "model.safetensors")
+    desk.qtbot.waitUntil(lambda: [d.title.text() for d in shown_dialogs(desk)] == ["full"])
+    shown_dialogs(desk)[0].reject()
+
+
+@pytest.mark.parametrize("lost", [1_024, 1])
+def test_d10_a_file_that_was_cut_short_is_refused_by_name_and_not_added(
+    desk: WindowDesk, tmp_path: Path, lost: int
+) -> None:
+    whole = write_tiny_gguf(tmp_path / "cut.gguf").read_bytes()
+    (tmp_path / "cut.gguf").write_bytes(whole[:-lost])
+
+    desk.drop(tmp_path / "cut.gguf")
+    desk.qtbot.waitUntil(lambda: bool(shown_dialogs(desk)) and shown_dialogs(desk)[0].problem.text() != "")
+
+    assert "cut.gguf" in shown_dialogs(desk)[0].problem.text()
+    assert not shown_dialogs(desk)[0].import_button.isEnabled()
+    shown_dialogs(desk)[0].reject()
+
+
+def test_d10_of_several_shards_the_damaged_one_is_named(desk: WindowDesk, tmp_path: Path) -> None:
+    folder = write_tiny_folder(tmp_path / "full")
+    shard = folder / "model.safetensors"
+    shard.write_bytes(shard.read_bytes()[:-1_024])
+
+    desk.drop(shard)
+    desk.qtbot.waitUntil(lambda: bool(shown_dialogs(desk)) and shown_dialogs(desk)[0].problem.text() != "")
+
+    assert "model.safetensors" in shown_dialogs(desk)[0].problem.text()
+    shown_dialogs(desk)[0].reject()
