@@ -28,6 +28,9 @@ _BLOCKS = frozenset(
     )
 )
 _CELLS = frozenset(("td", "th"))
+# An end tag reaches no further out than the innermost of these, but for tags that may.
+_BOUNDING = ("table", "body")
+_OUTERMOST = ("table", "body", "html")
 _SPACE = re.compile(r"\s+")
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 # What a start tag ends, up to the nearest of what bounds it.
@@ -77,8 +80,7 @@ class _PageReader:
         self.flow = flow
         self.title: list[str] = []
         self.hidden_chars = 0
-        # Open elements with whether they drop or hide what they hold.
-        self._open: list[tuple[str, str]] = []
+        self._open = _OpenElements()
         self._line: list[str] = []
         self._num_cells = 0
         self._num_open_cells = 0
@@ -107,37 +109,34 @@ class _PageReader:
             self._break()
         elif tag == "body":
             # A head that was never closed does not hide the page.
-            self._open = [each for each in self._open if each[0] != "head"]
+            self._open.remove("head")
         if tag in _VOID or len(self._open) >= MAX_OPEN_ELEMENTS:
             return
         self._begin_block(tag)
-        outer = self._open[-1][1] if self._open else ""
+        outer = self._open.innermost[1]
         effect = "drop" if tag in _DROPPED else outer or ("hide" if _is_hidden(token.attributes) else "")
-        self._open.append((tag, effect))
+        self._open.push(tag, effect)
         self._num_open_cells += tag in _CELLS
         if token.is_empty and tag in _DROPPED:
             self._end(tag)
 
     def _end(self, tag: str) -> None:
         """End an element, and those inside of it; a tag for one that was not begun ends nothing."""
-        for index in range(len(self._open) - 1, -1, -1):
-            if self._open[index][0] == tag:
-                for each, _ in reversed(self._open[index:]):
-                    self._num_open_cells -= each in _CELLS
-                    self._end_block(each)
-                del self._open[index:]
-                return
-            if self._open[index][0] in ("table", "body") and tag not in ("table", "body", "html"):
-                return
+        place = self._open.last(tag)
+        if tag not in _OUTERMOST and place < self._open.last(*_BOUNDING):
+            return
+        for each in self._open.pop_from(place) if place >= 0 else ():
+            self._num_open_cells -= each in _CELLS
+            self._end_block(each)
 
     def _take(self, text: str) -> None:
-        tag, effect = self._open[-1] if self._open else ("", "")
+        tag, effect = self._open.innermost
         if tag == "title":
             self.title.append(text)
         elif effect == "hide":
             self.hidden_chars += len(text.strip())
         elif not effect:
-            is_preformatted = any(each == "pre" for each, _ in self._open)
+            is_preformatted = self._open.last("pre") >= 0
             self._line.append(text if is_preformatted else _SPACE.sub(" ", text))
 
     def _begin_block(self, tag: str) -> None:
@@ -164,13 +163,9 @@ class _PageReader:
             self.flow.end_table()
 
     def _end_open(self, ended: frozenset[str], bounds: frozenset[str]) -> None:
-        for index in range(len(self._open) - 1, -1, -1):
-            tag = self._open[index][0]
-            if tag in ended:
-                self._end(tag)
-                return
-            if tag in bounds:
-                return
+        place = self._open.last(*ended)
+        if place > self._open.last(*bounds):
+            self._end(self._open.tag_at(place))
 
     def _break(self, *, is_preformatted: bool = False) -> None:
         text = "".join(self._line)
@@ -182,6 +177,54 @@ class _PageReader:
         else:
             self.flow.add(text, self._level)
         self._num_cells = 0
+
+
+class _OpenElements:
+    """The open elements, outermost first, with where those of each tag stand: no search goes through all of them.
+
+    Each has an effect on what it holds: "drop", "hide" or "".
+    """
+
+    def __init__(self) -> None:
+        self._elements: list[tuple[str, str]] = []
+        self._places: dict[str, list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    @property
+    def innermost(self) -> tuple[str, str]:
+        """The tag and effect of the last one; two empty texts without any."""
+        return self._elements[-1] if self._elements else ("", "")
+
+    def tag_at(self, place: int) -> str:
+        """The tag of the element at a place."""
+        return self._elements[place][0]
+
+    def last(self, *tags: str) -> int:
+        """The place of the innermost element of these tags, -1 for none."""
+        return max((places[-1] for tag in tags if (places := self._places.get(tag))), default=-1)
+
+    def push(self, tag: str, effect: str) -> None:
+        """Open an element."""
+        self._places.setdefault(tag, []).append(len(self._elements))
+        self._elements.append((tag, effect))
+
+    def pop_from(self, place: int) -> list[str]:
+        """Close the element at a place and those inside of it; return their tags, innermost first."""
+        closed = [tag for tag, _ in reversed(self._elements[place:])]
+        for tag in closed:
+            self._places[tag].pop()
+        del self._elements[place:]
+        return closed
+
+    def remove(self, tag: str) -> None:
+        """Take away all elements of a tag; what is inside of them stays."""
+        if self.last(tag) >= 0:
+            kept = [each for each in self._elements if each[0] != tag]
+            self.pop_from(0)
+            for each in kept:
+                self.push(*each)
 
 
 def _is_hidden(attributes: dict[str, str]) -> bool:

@@ -85,6 +85,8 @@ _DECLARED_WITHIN = 4096
 _DECLARED_BONUS = 1.5
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MAX_CONTROL_SHARE = 0.01
+# of ASCII letters and NUL bytes, the letters in UTF-16 are a half
+_MOST_ASCII = 0.6
 
 
 ENCODINGS: tuple[str, ...] = (
@@ -182,6 +184,9 @@ def _wide_encoding(data: bytes) -> str | None:
     sample = data[:4096]
     if b"\x00" not in sample or len(sample) < 4:
         return None
+    others = sample.replace(b"\x00", b"")
+    if others.isascii() and len(others) > _MOST_ASCII * len(sample):
+        return None  # a stray NUL in a few letters; Latin text has one for each
     shares = [sample[i::4].count(0) / max(1, len(sample[i::4])) for i in range(4)]
     if len(data) % 4 == 0 and min(shares[2:]) > 0.9 and shares[0] < 0.1:
         return "utf-32-le"

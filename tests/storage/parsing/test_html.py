@@ -87,6 +87,30 @@ def test_garbage_takes_no_time(piece: str) -> None:
     assert time.process_time() - started < 3
 
 
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        ("", "<div>"),
+        ("<foo><table>" + "<b>" * 990, "</foo>"),
+        ("<b>" * 990, "</p><li>"),
+        ("<pre>" + "<b>" * 990, "x<br>"),
+        ("<td>" + "<b>" * 990, "<body>"),
+        ("<dl><dt>" + "<i>" * 990, "<dd></dl>"),
+    ],
+)
+def test_deep_nesting_takes_time_by_the_tag_not_by_the_depth(begin: str, piece: str) -> None:
+    started_s = time.process_time()
+
+    read_html(begin + piece * 20_000, 10_000_000)
+
+    assert time.process_time() - started_s < 1.5
+
+
+def test_an_end_tag_does_not_reach_out_of_a_table_but_ends_what_is_inside_of_it() -> None:
+    assert page("<div hidden><table><tr><td>a</div>b</table></div>c").flow.text == "c"
+    assert page("<div><b hidden>x<i>y</b>z</div>").flow.text == "z"
+
+
 def test_more_text_than_allowed_is_refused() -> None:
     with pytest.raises(DocumentTooLargeError):
         read_html("<p>long</p>" * 100, 100)

@@ -46,6 +46,18 @@ def test_what_the_bytes_prove_is_no_guess(data: bytes, encoding: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (b"a,b\n1,\0\n", "utf-8"),
+        (b"a\0\0\0b,c\n1", "utf-8"),
+        ("中文\n文\n".encode("utf-16-be"), "utf-16-be"),
+    ],
+)
+def test_a_stray_nul_among_a_few_letters_makes_no_utf_16_of_them(data: bytes, encoding: str) -> None:
+    assert decode_text(data) == (data.decode(encoding), encoding, False)
+
+
+@pytest.mark.parametrize(
     ("text", "encoding"),
     [
         (RUSSIAN, "cp1251"),
