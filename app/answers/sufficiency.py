@@ -1,8 +1,9 @@
 """Whether the passages found can hold the answer, decided without the model, which would rather invent one.
 
 A passage speaks for a question by two figures: how near its meaning is (the cosine of its embedding) and how much of
-the question its best sentence says, each word weighted by how rare it is among all passages. Their sum, of the best
-passage, is compared with one bar. The bar was set on XQuAD with all-MiniLM-L6-v2 (tests/bench/citations.py refusals);
+the question its best sentence says, each word weighted by how rare it is among all passages. The words that name its
+document count as said; what is worked out of figures ("compared", "highest") counts less. The sum, of the best passage,
+is compared with one bar. The bar was set on XQuAD with all-MiniLM-L6-v2 (tests/bench/citations.py refusals);
 a long question says more than any one sentence of an answer, so it is given something for its length. Without an
 embedder whose cosines are known the passage's own words stand in for the cosine. Other languages, whose endings hide
 words, are judged by trigrams or pairs of letters, with a bar for each kind of writing, set on some questions of XQuAD in
@@ -20,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from inglenook.app.answers.prompts import place_text
-from inglenook.storage.content_words import content_words, stems_of
+from inglenook.storage.content_words import content_words, stem, stems_of
 from inglenook.storage.languages import is_english, is_multilingual
 from inglenook.storage.question_words import QUESTION_PIECES, QUESTION_WORDS
 from inglenook.storage.records import Hit
@@ -55,6 +56,21 @@ _QUESTION_WORD = re.compile(
 )
 # Cosines of these are spread as the bar expects; others may lie all between .7 and .9.
 _KNOWN_COSINES = re.compile(r"minilm", re.I)
+
+_FISCAL = re.compile(r"\b(?:FY|CY)\s?'?(\d{2,4})\b", re.I)
+_NAME_PARTS = re.compile(r"[\W_]+")
+# What is asked of figures by these is worked out from them, and need not stand beside them.
+_COMPUTED = 0.3
+_COMPUTING = frozenset(
+    stem(word)
+    for word in re.findall(
+        r"\w+",
+        "ratio margin percent percentage average mean total sum change changed difference growth increase increased decrease "
+        "decreased improving improved improve decline compare compared comparison higher highest lower lowest most least best "
+        "worst largest smallest biggest major consistent consistently historically trend performed performance contribution "
+        "calculate compute rate conversion drop rise fluctuating",
+    )
+)
 
 CountWith = Callable[[str], int]
 """From a word to how many passages have it."""
@@ -98,11 +114,14 @@ def sufficiency(
         # Few passages do not show which words only ask.
         words = _asked(question) if num_passages < _FEW_PASSAGES else _pieces(question)
     else:
-        words = stems_of(question)
+        words = _asked_for(question)
     if not words:
         return Sufficiency(1.0, 0.0)
     count = count_with_piece if is_foreign else count_with
-    weights = {word: math.log(1 + num_passages / (1 + count(example))) for word, example in words.items()}
+    weights = {
+        word: math.log(1 + num_passages / (1 + count(example))) * (_COMPUTED if word in _COMPUTING else 1.0)
+        for word, example in words.items()
+    }
     has_cosines = _KNOWN_COSINES.search(embedder) is not None and not is_foreign
     figure = max(
         (_figure(hit, weights, has_cosines, is_foreign) for hit in hits[:MAX_LOOKED_AT]), default=0.0
@@ -138,11 +157,26 @@ def _figure(hit: Hit, weights: dict[str, float], has_cosines: bool, is_foreign: 
         text = hit.chunk.text
         sentences = (_share(text[start:end], weights) for start, end in split_sentences(text, 0, len(text)))
         return _share(text, weights) + max(sentences, default=0.0)
-    sentence = best_sentence(hit.chunk.text, weights)
+    total = sum(weights.values())
+    named = content_words(_NAME_PARTS.sub(" ", f"{hit.chunk.document_name} {hit.chunk.context}"))
+    by_name = sum(weights[word] for word in weights.keys() & named) / total
+    rest = {word: weight for word, weight in weights.items() if word not in named}
+    sentence = by_name + (1 - by_name) * best_sentence(hit.chunk.text, rest)
     if has_cosines and hit.cosine is not None:
         return hit.cosine + sentence
-    total = sum(weights.values())
-    return sum(weights[word] for word in weights.keys() & content_words(hit.chunk.text)) / total + sentence
+    words = named | content_words(hit.chunk.text)
+    return sum(weights[word] for word in weights.keys() & words) / total + sentence
+
+
+def _asked_for(question: str) -> dict[str, str]:
+    """Return the words of what is asked, less what is said after it on how to answer; "FY2022" is the year."""
+    question = _FISCAL.sub(r" \1 ", question)
+    ends = [
+        end
+        for start, end in split_sentences(question, 0, len(question))
+        if _QUESTION_MARK.search(question[start:end])
+    ]
+    return stems_of(question[: ends[-1]] if ends else question) or stems_of(question)
 
 
 def _share(text: str, weights: dict[str, float]) -> float:

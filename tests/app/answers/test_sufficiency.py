@@ -53,6 +53,51 @@ def test_nearness_of_meaning_counts_where_words_differ() -> None:
     assert not judged(asked, near(ZORB, 0.2), embedder="all-MiniLM-L6-v2").is_enough
 
 
+STATEMENT = "Item 2021 2022\nNet sales 412 508\nCost of sales 377 391\nOperating income 35 117"
+
+
+def of_file(name: str, text: str = STATEMENT) -> Hit:
+    hit = passage(text)
+    return replace(hit, chunk=replace(hit.chunk, document_name=name))
+
+
+def test_a_document_that_is_named_in_the_question_need_not_name_itself_on_every_page() -> None:
+    asked = "What are the net sales of Quorvale in 2022?"
+
+    own, other = (judged(asked, of_file(name)) for name in ("QUORVALE_2022_10K.pdf", "thistle-2022.pdf"))
+
+    assert own.is_enough
+    assert own.figure > other.figure
+
+
+@pytest.mark.parametrize(
+    ("plain", "asked"),
+    [
+        ("What are the net sales in 2022?", "What are the net sales in FY2022?"),
+        ("What are the net sales in 2022?", "What are the net sales in FY 2022?"),
+        (
+            "What are the net sales in 2022?",
+            "What are the net sales in 2022? If that cannot be told, explain why and round to two decimal places.",
+        ),
+    ],
+)
+def test_fiscal_years_are_years_and_how_to_answer_is_not_asked_for(plain: str, asked: str) -> None:
+    assert judged(asked, of_file("a.pdf")) == judged(plain, of_file("a.pdf"))
+
+
+def test_what_is_said_before_a_question_belongs_to_it() -> None:
+    asked = "In Tarvo a harbour was dug in 1312. Which architect planned it?"
+
+    assert not judged(asked, ZORB, MELL).is_enough
+
+
+def test_what_is_worked_out_of_figures_need_not_stand_beside_them() -> None:
+    assert judged("Did operating income decrease in 2022 compared with 2021?", of_file("a.pdf")).is_enough
+    assert not judged(
+        "Did headcount decrease in 2022 compared with 2021?", of_file("a.pdf", ZORB.chunk.text)
+    ).is_enough
+
+
 def test_cosines_of_an_unknown_embedder_are_not_trusted() -> None:
     """E5 puts unrelated texts at .8."""
     asked = "How deep is the harbour of Tarvo?"
