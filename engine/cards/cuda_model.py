@@ -15,9 +15,10 @@ from inglenook.engine.batch import Batch, GroupTables
 from inglenook.engine.cards.cuda_graphs import DECODE_SIZES, DecodeGraphs
 from inglenook.engine.cards.device_decoder import DeviceDecoder, StepBuffers, StepInputs
 from inglenook.engine.cards.device_operations import Rows
-from inglenook.engine.cards.draw import Drawer
+from inglenook.engine.cards.draw import Draw, Drawer
 from inglenook.engine.cards.plain_drawer import PlainDrawer
 from inglenook.engine.kv_cache import BLOCK_SIZE, KVGroup, KVTensors
+from inglenook.engine.request import SamplingParams
 
 logger = logging.getLogger(__name__)
 
@@ -72,14 +73,17 @@ class CudaModel:
         progress: called with steps done and in all; may raise to give up, and the model is as it was then.
         """
         uses_graphs, self._uses_graphs = self._uses_graphs, False
-        steps = [(count, True) for count in DECODE_SIZES]
-        steps += [(count, False) for count in (16, 128, self._buffers.capacity)]
+        # 128 and 256 rows of logits and of decode are no graph's, and products with them are split otherwise
+        large = [count for count in (128, 256) if count <= self._buffers.capacity]
+        steps = [(count, True) for count in (*DECODE_SIZES, *large)]
+        steps += [(count, False) for count in (16, self._buffers.capacity)]
         try:
             self.allocate_kv((1,) * len(self._groups))
             for done, (count, is_decode) in enumerate(steps):
                 progress(done, len(steps))
                 logger.info("compiling kernels for steps of %d rows", count)
                 self._warm(count, is_decode=is_decode)
+            self._warm_drawer()
             if self.device.type == "cuda":
                 torch.cuda.synchronize()
         finally:
@@ -89,6 +93,13 @@ class CudaModel:
     def _warm(self, rows: int, *, is_decode: bool) -> None:
         hidden = torch.zeros(rows, self.spec.hidden_size) if self._takes_hidden else None
         self.forward(_empty_batch(rows, len(self.kv), is_decode=is_decode), hidden)
+
+    def _warm_drawer(self) -> None:
+        logits = torch.zeros((1, self.spec.vocab_size), dtype=torch.float32, device=self.device)
+        for params in (SamplingParams(temperature=1.0), SamplingParams(temperature=1.0, top_k=1, top_p=0.5)):
+            draw = Draw(params, 0, 0, 0)
+            if self.drawer.takes(draw):
+                self.drawer.draw(logits, [draw])
 
     def forward(self, batch: Batch, hidden: torch.Tensor | None = None) -> torch.Tensor:
         """Run one step; see `BackendModel`. The logits are on the device.
