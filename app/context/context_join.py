@@ -45,6 +45,7 @@ class ContextJoin(QObject):
         self._dismissed: set[int] = set()
         self._panel_of = 0
         self.summary = SummaryChat(application.bridge, application.tasks, self)
+        self.summary.moved.connect(self._take_part)
         self.foot = ChatFoot(window.theme)
         self.panel = ContextPanel(window.theme)
         layout, composer = window.chat.layout(), window.chat.composer
@@ -177,16 +178,18 @@ class ContextJoin(QObject):
         self.panel.show_summary(is_writing=True)
         self.summary.begin(conversation_id, owner, self._take_summary, self._take_no_summary)
 
-    def _take_summary(self, conversation_id: int, num_left_out: int) -> None:
+    def _take_part(self, part: int, num_parts: int) -> None:
+        words = self.tr("Writing the summary: reading part {0} of {1}…").format(part, num_parts)
+        self.panel.show_summary(is_writing=True, words=words)
+
+    def _take_summary(self, conversation_id: int, num_parts: int) -> None:
         self.panel.show_summary(is_writing=False)
         self.panel.hide()
         self._chats.refresh()
         self._chats.open(conversation_id)
-        if num_left_out == 1:
-            self._chats.tell(self.tr("The oldest question did not fit any more; it is not in the summary."))
-        elif num_left_out:
-            words = self.tr("The {0} oldest questions did not fit any more; they are not in the summary.")
-            self._chats.tell(words.format(num_left_out))
+        if num_parts > 1:
+            words = self.tr("The chat is longer than the model's window, so it was read whole in {0} parts.")
+            self._chats.tell(words.format(num_parts))
 
     def _take_no_summary(self, sentence: str) -> None:
         self.panel.show_summary(is_writing=False)

@@ -133,13 +133,46 @@ def test_a_fresh_chat_begins_with_the_summary_that_the_model_wrote(
     assert context.panel.summary_button.text() == "Cancel the summary"
 
     asked.say("<think>They want it short.</think>We compared a hedge with a fence.", 1)
-    asked.finish(left_out=(0, 1))
+    assert asked.what.overflow == "refuse"
+    asked.finish()
 
     desk.qtbot.waitUntil(lambda: len(desk.messages) == 2)
     assert desk.messages[1].text == "We compared a hedge with a fence."
     assert "What is a hedge? (continued)" in desk.titles
-    assert "The oldest question did not fit any more" in desk.window.banner.text
     assert not context.panel.isVisible()
+
+
+def test_a_chat_longer_than_the_window_is_summarised_in_parts_and_all_of_it_is_read(
+    desk: WindowDesk, context: ContextJoin
+) -> None:
+    for number in range(12):
+        desk.ask(f"Question {number}?", f"<think>hm</think>Answer {number}. " + "word " * 150)
+    count = len(desk.client.requests)
+    QTest.mouseClick(context.foot.meter, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(context.panel.summary_button, Qt.MouseButton.LeftButton)
+    desk.qtbot.waitUntil(lambda: len(desk.client.requests) == count + 1)
+
+    desk.client.requests[-1].fail("ContextLengthError", "2,900 tokens, 2,048 are free.")
+    desk.qtbot.waitUntil(lambda: len(desk.client.requests) == count + 2)
+    first = context.panel.remark.text()
+    desk.client.requests[-1].fail("ContextLengthError", "The part has 2,100 tokens.")
+    desk.qtbot.waitUntil(lambda: len(desk.client.requests) == count + 3)
+    num_parts = int(context.panel.remark.text().split()[-1].rstrip("…"))
+    assert first.startswith("Writing the summary: reading part 1 of ")
+    assert num_parts > int(first.split()[-1].rstrip("…")) > 1
+    read = ""
+    for part in range(1, num_parts + 1):
+        desk.qtbot.waitUntil(lambda part=part: len(desk.client.requests) == count + 2 + part)  # type: ignore[misc]
+        (asked,) = desk.client.requests[-1].what.messages
+        read += asked["content"]
+        desk.client.requests[-1].say(f"Sum {part}.", 1)
+        desk.client.requests[-1].finish()
+
+    desk.qtbot.waitUntil(lambda: len(desk.messages) == 2)
+    assert all(read.count(f"Question {n}?") == read.count(f"Answer {n}.") == 1 for n in range(12))
+    assert "hm" not in read.split()
+    assert desk.messages[1].text == "\n\n".join(f"Sum {part}." for part in range(1, num_parts + 1))
+    assert f"it was read whole in {num_parts} parts" in desk.window.banner.text
 
 
 def test_a_summary_that_is_cancelled_or_fails_leaves_the_chat_as_it_is(
