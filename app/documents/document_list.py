@@ -11,7 +11,17 @@ from functools import partial
 
 from PySide6.QtCore import QItemSelectionModel, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QListView, QMenu, QStackedLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QListView,
+    QMenu,
+    QScrollArea,
+    QStackedLayout,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from inglenook.app.chat.conversation_row import ENTRY_ROLE
 from inglenook.app.documents.document_list_model import DocumentEntry, DocumentListModel
@@ -88,7 +98,16 @@ class DocumentList(QWidget):
         self._embedding.hide()
         self._stack = QStackedLayout()
         self._stack.addWidget(self.view)
-        self._stack.addWidget(self._empty)
+        # Large text has more lines than the room has: they scroll.
+        roll = QScrollArea()
+        roll.setWidgetResizable(True)
+        roll.setFrameShape(QFrame.Shape.NoFrame)
+        roll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        roll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        roll.setWidget(self._empty)
+        for ground in (roll.viewport(), self._empty):
+            ground.setAutoFillBackground(False)
+        self._stack.addWidget(roll)
         heading = QHBoxLayout()
         heading.addWidget(self._heading, 1)
         heading.addWidget(self.scope_button)

@@ -6,6 +6,7 @@ sentence and changes nothing. GUI thread only.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSignalBlocker, Qt, Signal
@@ -40,14 +41,20 @@ class SettingField(QWidget):
 
     def __init__(self, spec: SettingSpec, theme: Theme) -> None:
         super().__init__()
-        self._spec, self._theme = spec, theme
+        # What 0 is called is written and read in the user's language.
+        self._spec = (
+            replace(spec, zero=QCoreApplication.translate("settings", spec.zero)) if spec.zero else spec
+        )
+        self._theme = theme
         self._value: Any = spec.default
         self._line = QHBoxLayout(self)
         self._line.setContentsMargins(0, 0, 0, 0)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.control: QWidget = self._make()
-        self.control.setAccessibleName(spec.label)
-        self.control.setAccessibleDescription(" ".join(filter(None, (spec.hint, spec.unit))))
+        translate = QCoreApplication.translate
+        self.control.setAccessibleName(translate("settings", spec.label))
+        hints = (translate("settings", text) for text in (spec.hint, spec.unit) if text)
+        self.control.setAccessibleDescription(" ".join(hints))
         self._line.addWidget(self.control)
         if spec.unit:
             unit = QLabel(QCoreApplication.translate("settings", spec.unit))

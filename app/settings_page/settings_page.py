@@ -58,6 +58,7 @@ class SettingsPage(QWidget):
         self.search = QLineEdit()
         self.search.setPlaceholderText(self.tr("Search settings"))
         self.search.setAccessibleName(self.tr("Search settings"))
+        self.search.setToolTip(self.tr("Search settings"))
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self._filter)
         self.expert_box = TickBox(self.tr("Show all settings"))

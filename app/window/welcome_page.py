@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QVBoxLa
 
 from inglenook.app.models.model_card import ModelCard, gigabytes
 from inglenook.app.text.plain_label import PlainLabel, button
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.centred_column import centred
 from inglenook.app.window.icons import icon
 from inglenook.app.window.theme import Theme
@@ -109,7 +110,7 @@ class WelcomePage(QWidget):
             self.tr(
                 "{0}, {1}. With it comes a small one that finds passages in documents. You can add a larger model "
                 "at any time."
-            ).format(card.title, card.purpose)
+            ).format(card.title, said(card.purpose))
         )
         if card.state == "fetching":
             words = self.tr("Downloading: {0} of {1}").format(
