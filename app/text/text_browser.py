@@ -269,7 +269,9 @@ class SafeTextBrowser(QTextBrowser):
                 header = QRectF(
                     rect.left() + px(CODE_PAD), rect.top() + px(2), rect.width() / 2, px(CODE_HEADER - 4)
                 )
-                painter.drawText(header, Qt.AlignmentFlag.AlignVCenter, box.info or self.tr("code"))
+                # Code is read from the left in every window.
+                left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignAbsolute
+                painter.drawText(header, Qt.AlignmentFlag.AlignVCenter | left, box.info or self.tr("code"))
             painter.restore()
 
     def _paint_bars(self, painter: QPainter, dirty: Any) -> None:

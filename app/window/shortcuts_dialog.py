@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from inglenook.app.settings_page.form_controls import TickBox
 from inglenook.app.text.plain_label import PlainLabel, button
 from inglenook.app.window.actions import ACTIONS, translated
+from inglenook.app.window.centred_column import SteadyBar
 from inglenook.app.window.key_button import KeyButton
 from inglenook.app.window.shortcuts import FIXED, Shortcuts, native
 from inglenook.app.window.theme import SCROLL_BAR_WIDTH, Theme
@@ -61,7 +62,8 @@ class ShortcutsDialog(QDialog):
         table = QWidget()
         table.setObjectName("page")
         self._grid = QGridLayout(table)
-        self._grid.setContentsMargins(px(20), px(4), px(20 - SCROLL_BAR_WIDTH), px(16))
+        side = px(20 - SCROLL_BAR_WIDTH)
+        self._grid.setContentsMargins(side, px(4), side, px(16))
         self._grid.setHorizontalSpacing(px(12))
         self._grid.setVerticalSpacing(px(4))
         self._grid.setColumnStretch(0, 1)
@@ -75,7 +77,8 @@ class ShortcutsDialog(QDialog):
         scroll = QScrollArea()
         scroll.setObjectName("page_scroll")
         scroll.setWidgetResizable(True)
-        scroll.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+        scroll.setVerticalScrollBar(SteadyBar())
+        SteadyBar.balance(scroll, theme)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setWidget(table)
         self.message = PlainLabel(look="caution")

@@ -78,7 +78,8 @@ class Sidebar(QWidget):
         self._layout.setContentsMargins(px(12), px(14), px(12), px(12))
         self._layout.setSpacing(px(10))
         self._name.setContentsMargins(px(10), 0, px(10), px(2))
-        self._lists.setHandleWidth(2 * px(6) + 1)  # a line, and room to take hold of it
+        self._lists.setHandleWidth(1)  # a line; Qt lets it be taken hold of beside it, too
+        self.documents.setContentsMargins(0, px(8), 0, 0)
         size = QSize(px(17), px(17))
         self.new_button.setIcon(icon("plus", muted))
         self.models_button.setIcon(icon("chip", muted))

@@ -21,7 +21,7 @@ def window_style(theme: Theme) -> str:
     #sidebar {{ border-right: 1px solid {c.border}; }}
     #source_panel {{ border-left: 1px solid {c.border}; }}
     QSplitter::handle {{ background: transparent; }}
-    #sidebar QSplitter::handle:vertical {{ background: {c.border}; margin: {px(6)}px {px(10)}px; }}
+    #sidebar QSplitter::handle:vertical {{ background: {c.border}; margin: 0 {px(10)}px; }}
     QScrollArea#page_scroll {{ background: {c.window}; border: none; }}
     #source_panel QScrollArea, #source_panel QScrollArea > QWidget {{ background: {c.panel}; }}
     #source_panel QPlainTextEdit {{ background: {c.window}; border-radius: {px(8)}px; padding: {px(8)}px; }}

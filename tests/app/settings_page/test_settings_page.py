@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QMessageBox, QPlainTextEdit
+from pytestqt.qtbot import QtBot
 from window_desk import WindowDesk
 
+from inglenook.app.settings_page.setting_field import SettingField
 from inglenook.app.settings_page.settings_page import SettingsPage
 from inglenook.app.settings_table import SETTINGS
+from inglenook.app.translations.catalogue import Catalogue, catalogue_texts
+from inglenook.app.window.theme import Theme
 
 
 @pytest.fixture
@@ -229,3 +233,23 @@ def test_nothing_is_cut_at_twice_the_size(desk: WindowDesk, page: SettingsPage) 
             assert control.height() >= control.minimumSizeHint().height(), key
             assert row.name.height() >= row.name.heightForWidth(row.name.width()), key
             assert row.width() <= page._scroll.viewport().width(), key
+
+
+def test_what_zero_is_called_is_written_and_read_in_the_users_language(qtbot: QtBot, theme: Theme) -> None:
+    spec = next(spec for spec in SETTINGS if spec.key == "chat.max_tokens")
+    german = Catalogue(catalogue_texts("de"))
+    QCoreApplication.installTranslator(german)
+    try:
+        field = SettingField(spec, theme)
+    finally:
+        QCoreApplication.removeTranslator(german)
+    qtbot.addWidget(field)
+    field.show_value(500)
+    assert isinstance(field.control, QLineEdit)
+
+    field.control.setText("Ohne Grenze")
+    with qtbot.waitSignal(field.edited) as edited:
+        field.commit()
+
+    assert edited.args == [0]
+    assert field.control.text() == "ohne Grenze"
