@@ -258,6 +258,7 @@ def comparison(studio: Studio) -> None:
 
     window, application = studio.window, studio.application
     second = studio.models / "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
+    application.examiner.close()  # the models' page has been shown with what it found
     if second.exists():
         application.models.add(second, name="qwen2.5-coder-0.5b")
         studio.until(lambda: application.models.state.get("qwen2.5-coder-0.5b") is not None)

@@ -63,7 +63,9 @@ class Studio:
         speak(self._qt, language)
         self.window = MainWindow(self.theme)
         self.window.resize(1180, 780 if self._factor == "1" else 720)
-        self.application = Application(self._folders, look=first_look)
+        # Once is enough: the doctor takes some seconds of both cores.
+        look = first_look if language == "en" else None
+        self.application = Application(self._folders, look=look)
         self.join = WindowJoin(self.window, self.application)
         self.window.show()
         self.application.start()
