@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import shutil
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,11 +62,37 @@ def cuda_status() -> tuple[bool, str]:
         return False, "no NVIDIA card that PyTorch can use was found"
     if importlib.util.find_spec("triton") is None:
         return False, "an NVIDIA card is there, but Triton is not installed: pip install 'inglenook[gpu]'"
+    lack = compiler_lack()
+    if lack is not None:
+        return False, f"an NVIDIA card is there, but {lack}"
     name, capability = torch.cuda.get_device_name(), torch.cuda.get_device_capability()
     if capability < _OLDEST:
         have, want = (".".join(map(str, c)) for c in (capability, _OLDEST))
         return False, f"the {name} has compute capability {have}, and at least {want} is needed"
     return True, f"a {name} is here, with {torch.cuda.mem_get_info()[1] / 1e9:.0f} GB"
+
+
+def compiler_lack() -> str | None:
+    """Say what the installed Triton lacks to make the stub through which it calls a driver, or None.
+
+    Triton 3.6 compiles that stub in C where it first runs, Triton 3.9 brings one.
+    """
+    package = importlib.util.find_spec("triton")
+    if package is None or package.origin is None:
+        return "Triton is not installed"
+    driver = Path(package.origin).parent / "backends" / "nvidia" / "driver.py"
+    if not driver.is_file() or "compile_module_from_src" not in driver.read_text():
+        return None
+    compiler = os.environ.get("CC") or "gcc or clang"
+    if not any(shutil.which(name) for name in compiler.split(" or ")):
+        return f"this Triton needs a C compiler, and {compiler} is not here: install gcc, or a newer Triton"
+    header = Path(sysconfig.get_paths(scheme="posix_prefix")["include"]) / "Python.h"
+    if not header.is_file():
+        return (
+            "this Triton needs the headers of Python, which are not here: install "
+            f"python{sysconfig.get_python_version()}-dev, or a newer Triton"
+        )
+    return None
 
 
 def keep_compiled_kernels() -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
+from inglenook.engine.cards.cuda_backend import compiler_lack
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -43,6 +45,9 @@ def find_machine(*, is_dry_run: bool) -> Machine:
         raise SystemExit(
             "No CUDA card is here, so nothing can be checked. --dry-run tries the script itself."
         )
+    lack = compiler_lack()
+    if lack is not None:
+        raise SystemExit(f"Nothing can be checked here: {lack}.")
     properties = torch.cuda.get_device_properties(0)
     return Machine(
         True, torch.device("cuda"), torch.bfloat16, properties.multi_processor_count, properties.name

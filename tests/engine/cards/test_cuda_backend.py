@@ -1,6 +1,8 @@
 """The CUDA back end's control flow on computers without a card: its operations are plain PyTorch here."""
 
+import importlib.util
 import os
+import sysconfig
 
 import numpy as np
 import pytest
@@ -9,7 +11,13 @@ from random_models import RandomModel, Steps, small_spec
 
 from inglenook.engine.backend_choice import backend_statuses, choose_backend
 from inglenook.engine.batch import Batch
-from inglenook.engine.cards.cuda_backend import CudaBackend, check_float8, cuda_status, keep_compiled_kernels
+from inglenook.engine.cards.cuda_backend import (
+    CudaBackend,
+    check_float8,
+    compiler_lack,
+    cuda_status,
+    keep_compiled_kernels,
+)
 from inglenook.engine.cards.cuda_model import CudaModel
 from inglenook.engine.cards.device_operations import PlainOperations
 from inglenook.engine.errors import InvalidRequestError, UnsupportedModelError
@@ -266,3 +274,37 @@ def test_without_a_card_the_reason_is_said_and_auto_takes_another_back_end() -> 
     assert choose_backend("auto", spec, source).name != "cuda"
     with pytest.raises(UnsupportedModelError, match="CUDA"):
         choose_backend("cuda", spec, source)
+
+
+def triton_that_compiles(folder, monkeypatch) -> None:
+    """Put a Triton whose driver is compiled where it runs, as that of 3.6, in the place of the installed one."""
+    driver = folder / "triton" / "backends" / "nvidia" / "driver.py"
+    driver.parent.mkdir(parents=True)
+    driver.write_text("compile_module_from_src()")
+    (folder / "triton" / "__init__.py").touch()
+    found = importlib.util.spec_from_file_location("triton", folder / "triton" / "__init__.py")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
+
+
+def test_a_triton_that_needs_a_compiler_says_what_is_not_here(tmp_path, monkeypatch) -> None:
+    triton_that_compiles(tmp_path, monkeypatch)
+    headers, tools = tmp_path / "headers", tmp_path / "tools"
+    for folder in (headers, tools):
+        folder.mkdir()
+    monkeypatch.setattr(sysconfig, "get_paths", lambda scheme: {"include": str(headers)})
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.delenv("CC", raising=False)
+
+    assert "gcc or clang is not here" in str(compiler_lack())
+    (tools / "clang").touch(mode=0o755)
+    assert "headers of Python" in str(compiler_lack())
+    (headers / "Python.h").touch()
+    assert compiler_lack() is None
+
+
+def test_a_triton_that_brings_its_driver_needs_no_compiler(tmp_path, monkeypatch) -> None:
+    triton_that_compiles(tmp_path, monkeypatch)
+    (tmp_path / "triton" / "backends" / "nvidia" / "driver.py").write_text("")
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert compiler_lack() is None
