@@ -40,6 +40,7 @@ class Sidebar(QWidget):
         self._lists.addWidget(self.documents)
         self._lists.setStretchFactor(0, 3)
         self._lists.setStretchFactor(1, 2)
+        self._lists.setSizes([600, 400])  # shares of what there is
         self.models_button = ElidedButton(self.tr("Models"), "side_button")
         self.models_button.clicked.connect(self.models_requested)
         self.menu_button = QToolButton()
