@@ -168,12 +168,13 @@ def _holds_words(said: str, question: str, near: set[str]) -> bool:
     if not wanted:
         # Numbers and names alone, which claims.py looks for.
         return claims_of(said).count > 0
+    is_answer = Ground(question).missing(claims_of(said)).count > 0
     added = wanted - _words(question) - _words(" ".join(_COUNTED.findall(said)))
-    if _begins_with(said) & added - near and not all(is_held(word, near) for word in _begins_with(said)):
+    if not all(is_held(word, near) for word in _begins_with(said) & added):
         # What the whole sentence is about.
         return False
     return _is_enough(added, near, MIN_ADDED) and _share(wanted, near) >= (
-        MIN_WITH_ADDED if added else MIN_ALL
+        MIN_WITH_ADDED if added or is_answer else MIN_ALL
     )
 
 

@@ -2,8 +2,12 @@
 
 The product's search over all paragraphs finds the passages, its prompt asks, its code cites. `contains_gold`: the answer
 has the words that people marked. `citation_precision`: of the sentences with a citation, those whose every number,
-name and quotation stands in what is cited. `citation_recall`: of the sentences that claim something, those with a
-citation. `cites_gold`: a citation is of the paragraph that the question was asked about.
+name and quotation stands in what is cited; the program cites no others, so two more figures judge it from outside:
+`quotes_gold`, of the answers with the marked words and a citation, those whose quotes have the marked words, and
+`cited_elsewhere`, of the answers held against the passages of another question, those that get a citation all the
+same. `citation_recall`: of the sentences that claim something, those with a citation. `cites_gold`: a citation is of the
+paragraph that the question was asked about. `wrong_cited`: of the answers without the marked words, those with a
+citation; they may say, rightly cited, something that was not asked.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from retrieval import Encoder, embed_all
@@ -26,6 +31,7 @@ from inglenook.storage.chunking import TokenOffsets, chunk_page
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
 from inglenook.storage.parsing.document import ParsedDocument, ParsedPage
+from inglenook.storage.records import Hit
 from inglenook.storage.search import Search
 
 MAX_TOKENS = 60
@@ -52,7 +58,8 @@ def answer_figures(
     """
     replies = _Replies(kept, f"{model.name}, {num_passages} passages")
     content = json.loads(file.read_text(encoding="utf-8"))
-    totals = dict.fromkeys(("gold", "cited", "verified", "claiming", "claiming_cited", "cites_gold"), 0)
+    totals: Counter[str] = Counter()
+    before: tuple[Hit, ...] = ()
     with Database.in_memory() as db, EngineClient.in_process() as client:
         documents, asked = Documents(db), []
         with db.atomic():
@@ -107,7 +114,17 @@ def answer_figures(
             sources = attach(text, prompt.passages, question)
             verified = verified_ranges(text, sources)
             claiming = [c for c in sentence_checks(text, sources) if c.status != "nothing"]
-            totals["gold"] += any(answer.lower() in text.lower() for answer in answers)
+            is_right = any(answer.lower() in text.lower() for answer in answers)
+            quotes = " ".join(source.quote for source in sources if source.is_cited).lower()
+            totals["gold"] += is_right
+            totals["right_cited"] += is_right and bool(quotes)
+            totals["quotes_gold"] += is_right and any(answer.lower() in quotes for answer in answers)
+            totals["wrong_cited"] += not is_right and bool(quotes)
+            elsewhere = [hit for hit in before if hit.chunk.document_id != gold]
+            totals["elsewhere"] += bool(elsewhere)
+            totals["cited_elsewhere"] += any(s.is_cited for s in attach(text, elsewhere, question))
+            # The question before is of the same article most often: the hardest passages that are not its own.
+            before = prompt.passages
             totals["cited"] += len(verified)
             totals["verified"] += sum(verified.values())
             totals["claiming"] += len(claiming)
@@ -121,6 +138,9 @@ def answer_figures(
         "contains_gold": round(totals["gold"] / max(1, num_asked), 3),
         "citation_precision": round(totals["verified"] / max(1, totals["cited"]), 3),
         "citation_recall": round(totals["claiming_cited"] / max(1, totals["claiming"]), 3),
+        "quotes_gold": round(totals["quotes_gold"] / max(1, totals["right_cited"]), 3),
+        "cited_elsewhere": round(totals["cited_elsewhere"] / max(1, totals["elsewhere"]), 3),
+        "wrong_cited": round(totals["wrong_cited"] / max(1, num_asked - totals["gold"]), 3),
         "cites_gold": round(totals["cites_gold"] / max(1, num_asked), 3),
     }
 
