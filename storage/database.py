@@ -87,6 +87,7 @@ class Database:
             return cls._open_read_only(path, examined.version)
         try:
             opening.make_private(path)
+            opening.remove_unfinished_copies(path)
             database = cls(connection, path)
             if examined.version < SCHEMA_VERSION:
                 backup.back_up(database, backup.migration_backup_path(path, examined.version))

@@ -20,6 +20,7 @@ from typing import Any
 
 from inglenook.storage import opening
 from inglenook.storage.database import Database
+from inglenook.storage.driver import Connection
 from inglenook.storage.errors import (
     BackupError,
     DamagedDatabaseError,
@@ -153,12 +154,14 @@ def _is_same_persona(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _examine(path: Path) -> None:
-    """Look at every page of a backup.
+    """Look at every page of a backup, and whether its schema is ours.
 
     Raises:
         BackupError: with what to do, and the file untouched.
     """
     try:
+        opening.examine(path, check_up_to_bytes=0)
+        _require_ours(path)  # before every row is looked at, which computes its columns
         opening.examine(path, check_up_to_bytes=_WHOLE_FILE)
     except NewerDatabaseError as error:
         raise BackupError(
@@ -173,8 +176,49 @@ def _examine(path: Path) -> None:
         if not path.is_file():
             raise BackupError(f"'{path.name}' is not a file. Choose the backup itself.") from error
         raise _damaged(path, error) from error
+    except BackupError:
+        raise
     except StorageError as error:
         raise BackupError(f"'{path.name}' cannot be read: {error}") from error
+
+
+def _require_ours(path: Path) -> None:
+    """Refuse a backup with what would be worked out while it is read.
+
+    Raises:
+        BackupError: and nothing of it was read but its schema.
+    """
+    connection, _ = opening.connect_read_only(path)
+    try:
+        with Database.in_memory() as ours:
+            known = _computed(ours.connection)
+        if strange := _computed(connection) - known:
+            kind, name, _ = min(strange)
+            raise BackupError(
+                f"'{path.name}' was changed by another program: it has the {kind} '{name}', which no backup of "
+                "Inglenook has. Nothing was restored. Choose another file."
+            )
+    except (sqlite3.Error, StorageError) as error:
+        raise error if isinstance(error, BackupError) else _damaged(path, error) from error
+    finally:
+        connection.close()
+
+
+def _computed(connection: Connection) -> set[tuple[str, str, str]]:
+    """What of a schema is worked out when it is read or written: kind, name and SQL of each.
+
+    A view in the place of a table could be endless, and a trigger could write anything. Migrations never take one of
+    these away or change it, so those of an older backup are among those of the newest schema.
+    """
+    # By the SQL, which alone counts when SQLite reads a schema; the column `type` may say anything.
+    stored = "(sql LIKE 'CREATE TABLE%' OR sql LIKE 'CREATE INDEX%' OR sql LIKE 'CREATE UNIQUE INDEX%')"
+    objects = f"SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND NOT {stored}"
+    columns = (
+        "SELECT 'computed column', t.name || '.' || c.name, '' FROM sqlite_master AS t, pragma_table_xinfo(t.name) AS c "
+        "WHERE t.sql LIKE 'CREATE TABLE%' AND c.hidden > 1"
+    )
+    rows = connection.execute(f"{objects} UNION ALL {columns}").fetchall()
+    return {(kind, name, " ".join(sql.split())) for kind, name, sql in rows}
 
 
 def _damaged(path: Path, error: Exception) -> BackupError:
@@ -195,7 +239,7 @@ def _damaged(path: Path, error: Exception) -> BackupError:
 def _opened_copy(path: Path, folder: Path | None, is_stopped: Callable[[], bool]) -> Iterator[Database]:
     """Open a private copy of a backup, in the newest schema; it is gone afterwards."""
     size = path.stat().st_size
-    with tempfile.TemporaryDirectory(prefix="restoring-", dir=folder) as place:
+    with tempfile.TemporaryDirectory(prefix=opening.COPY_PREFIX, dir=folder) as place:
         free = shutil.disk_usage(place).free
         if free < 1.1 * size:
             raise DiskFullError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -30,6 +31,9 @@ from inglenook.storage.errors import (
 from inglenook.storage.migrations import APPLICATION_ID, SCHEMA_VERSION
 
 _MAGIC = b"SQLite format 3\x00"
+COPY_PREFIX = "restoring-"
+"""Begins the names of the folders in which a backup is copied while it is restored."""
+
 _KEEP = "It was left as it is; restore a backup, or choose another profile."
 
 
@@ -76,6 +80,12 @@ def create(path: Path, fill: Callable[[Connection], None]) -> None:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise
+
+
+def remove_unfinished_copies(path: Path) -> None:
+    """Remove what a restoring that was killed left beside the history: a whole copy of the backup."""
+    for folder in path.parent.glob(f"{COPY_PREFIX}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from inglenook.storage import driver
 from inglenook.storage.backup import back_up
 from inglenook.storage.conversation_shelf import ConversationShelf
 from inglenook.storage.conversations import Conversations
 from inglenook.storage.database import Database
 from inglenook.storage.errors import BackupError, DiskFullError, StoppedError, StorageError
-from inglenook.storage.merge import MergeReport, backup_contents, merge_backup
+from inglenook.storage.merge import MergeReport, _computed, backup_contents, merge_backup
 from inglenook.storage.messages import Messages
-from inglenook.storage.migrations import SCHEMA_VERSION
+from inglenook.storage.migrations import SCHEMA_VERSION, migrations
 from inglenook.storage.settings import Settings
 
 
@@ -357,3 +359,69 @@ def test_an_error_in_the_middle_takes_all_of_it_back(
         merge_backup(file_db, backup)
 
     assert everything(file_db) == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        (
+            "DROP TABLE settings; CREATE VIEW settings AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+            "SELECT 'key' || x AS key, '1' AS value FROM n",
+            "the view 'settings'",
+        ),
+        (
+            "DROP TABLE conversations; CREATE VIEW conversations AS WITH RECURSIVE n(x) AS "
+            "(SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS id FROM n",
+            "the view 'conversations'",
+        ),
+        (
+            "DROP TABLE folders; CREATE VIEW folders AS SELECT 'x' AS name; PRAGMA writable_schema = ON; "
+            "UPDATE sqlite_master SET type = 'table' WHERE name = 'folders'",
+            "is damaged",
+        ),
+        (
+            "CREATE TRIGGER evil AFTER INSERT ON settings BEGIN DELETE FROM messages; END",
+            "the trigger 'evil'",
+        ),
+        (
+            "ALTER TABLE settings ADD COLUMN evil TEXT AS (hex(zeroblob(400000000)))",
+            "the computed column 'settings.evil'",
+        ),
+        ("CREATE VIRTUAL TABLE evil USING fts5(text)", "the table 'evil'"),
+    ],
+)
+def test_a_backup_that_computes_what_it_says_is_refused_unread(
+    file_db: Database, backup: Path, sql: str, named: str
+) -> None:
+    with contextlib.closing(sqlite3.connect(backup)) as connection:
+        connection.executescript(f"PRAGMA foreign_keys = OFF; {sql}")
+    before = everything(file_db)
+
+    for read in (backup_contents, lambda path: merge_backup(file_db, path)):
+        with pytest.raises(BackupError, match=named):
+            read(backup)
+    assert everything(file_db) == before
+
+
+def test_no_step_of_the_schema_changes_a_view_or_a_trigger_of_an_earlier_one(file_db: Database) -> None:
+    names = [migration.name for migration in migrations().pending(driver.tables(driver.connect(None)))]
+    newest = _computed(file_db.connection)
+
+    for name in names[1:]:
+        with contextlib.closing(driver.connect(None)) as connection:
+            migrations().apply(driver.tables(connection), stop_before=name)
+            assert _computed(connection) <= newest
+
+
+def test_a_restoring_that_was_killed_leaves_no_copy_after_the_next_start(
+    tmp_path: Path, backup: Path
+) -> None:
+    history = tmp_path / "here" / "history.db"
+    Database.open(history).close()
+    left = history.parent / "restoring-x1y2"
+    left.mkdir()
+    (left / "backup.db").write_bytes(backup.read_bytes())
+
+    Database.open(history).close()
+
+    assert not left.exists()
