@@ -10,6 +10,7 @@ or foreign is refused with a typed error and left as it is; one that cannot be w
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from inglenook.storage import backup, driver, opening
 from inglenook.storage.driver import Connection, Cursor, Parameters, Row
 from inglenook.storage.errors import (
+    DamagedDatabaseError,
     DatabaseClosedError,
     DiskError,
     ReadOnlyError,
@@ -169,7 +171,15 @@ class Database:
 
     def execute(self, sql: str, parameters: Parameters = ()) -> Cursor:
         """Run one statement; outside `atomic()` it is a transaction of its own."""
-        cursor: Cursor = self.connection.execute(sql, parameters)  # type: ignore[assignment]  # our cursor class
+        try:
+            cursor: Cursor = self.connection.execute(sql, parameters)  # type: ignore[assignment]  # our cursor class
+        except sqlite3.OperationalError as error:
+            if self.path is None or not driver.is_of_other_tables(error):
+                raise
+            raise DamagedDatabaseError(
+                f"The history file '{self.path}' has not the tables of its schema ({error}). It was left as it is; "
+                "restore a backup, or open another profile."
+            ) from error
         return cursor
 
     def executemany(self, sql: str, parameters: Iterable[Parameters]) -> None:

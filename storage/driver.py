@@ -43,6 +43,11 @@ Parameters = Sequence[Any] | dict[str, Any]
 
 _PERM, _BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 3, 5, 6, 8, 10, 11, 13, 14, 26
 
+# damage that the driver reports as a fault of the statement
+_NOT_UTF_8 = "Could not decode to UTF-8"
+_UNREADABLE = ("unsupported file format", "malformed database schema")
+_OTHER_TABLES = ("no such column", "no such table", "has no column named")
+
 
 def translated(error: sqlite3.Error, path: Path | None) -> Exception:
     """Turn an exception of the driver into a typed error, or into the standard library's class of its name."""
@@ -54,7 +59,11 @@ def translated(error: sqlite3.Error, path: Path | None) -> Exception:
             f"The disk is full: {_free_space(path)} free where {where} lies. The change was not saved; "
             "what was saved before is intact. Free some space and try again."
         )
-    if primary in (_CORRUPT, _NOTADB):
+    if str(error).startswith(_NOT_UTF_8):
+        # The driver's own words quote the text, which is the user's.
+        error = dbapi2.DatabaseError("a text in it is no text")
+        primary = _CORRUPT
+    if primary in (_CORRUPT, _NOTADB) or str(error).startswith(_UNREADABLE):
         return DamagedDatabaseError(
             f"The history file {where} is damaged ({error}). It was left as it is; restore a backup, or open another profile."
         )
@@ -72,6 +81,11 @@ def translated(error: sqlite3.Error, path: Path | None) -> Exception:
         return DatabaseClosedError("The database is closed.")
     standard: type[sqlite3.Error] = getattr(sqlite3, type(error).__name__, sqlite3.DatabaseError)
     return standard(*error.args)
+
+
+def is_of_other_tables(error: sqlite3.Error) -> bool:
+    """Whether a statement of ours failed because the file has not the tables that its schema number says."""
+    return any(words in str(error) for words in _OTHER_TABLES)
 
 
 class Cursor(dbapi2.Cursor):
