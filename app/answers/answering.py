@@ -214,9 +214,7 @@ class Answering(QObject):
             count = len(turn.document_ids)
             self.stage_changed.emit(
                 turn.reply_id,
-                self.tr("Searching 1 document")
-                if count == 1
-                else numbered("Searching {0} documents", count),
+                self.tr("Searching 1 document") if count == 1 else numbered("Searching {0} documents", count),
             )
             self._evidence.find(
                 turn,

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 
 from inglenook.app.answers.claims import Ground, claims_of, terms
 from inglenook.app.answers.quoting import QuotedPassage
+from inglenook.app.answers.spanning import spanning_parts
 from inglenook.app.answers.support import Cited, is_said, spoken
+from inglenook.storage.parsing.quotes import find_quote
 from inglenook.storage.records import FORGOTTEN, Hit, NewSource, Source
 from inglenook.storage.sentences import split_reply
 
@@ -70,6 +72,8 @@ class Citer:
 
     def cite(self, sentence: str) -> list[NewSource]:
         """Return the citations of one sentence: the fewest passages that say it; none where they do not."""
+        if spanning := self._spanning(sentence):
+            return spanning
         chosen = self._supporting(sentence)
         for tried in (chosen, *([index] for index in self._alone(sentence) if [index] != chosen)):
             if not self._is_said(sentence, tried):
@@ -84,6 +88,22 @@ class Citer:
                 for quote in self._quoted(index).quotes(sentence)
             ]
         return []
+
+    def _spanning(self, sentence: str) -> list[NewSource]:
+        """Return the two citations of a quotation that begins in one passage and ends in the next."""
+        missing = [
+            q for q in claims_of(sentence).quotations if not any(find_quote(g.text, q) for g in self._grounds)
+        ]
+        parts = spanning_parts(missing[0], self._passages) if missing else []
+        if not parts:
+            return []
+        quoted = [(self._quoted(index), quote) for index, quote in parts]
+        cited = [Cited(p.hit.chunk.text[slice(*quote)], p.near(quote), p.sentences()) for p, quote in quoted]
+        held = "\n".join((*(each.quote for each in cited), *(p.heading(quote[0]) for p, quote in quoted)))
+        if not is_supported(sentence, held) or not is_said(sentence, self._question, cited):
+            return []
+        whole = (0, len(sentence))
+        return [replace(_source(p, quote), is_cited=True, answer_range=whole) for p, quote in quoted]
 
     def _is_said(self, sentence: str, chosen: Sequence[int]) -> bool:
         cited: list[Cited] = []
