@@ -5,21 +5,18 @@ Files go through the real parser into a real database; the passages for a questi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from document_shelf import Shelf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_pdf import write_pdf
 
 from inglenook.app.answers.citations import attach, shown_citations
-from inglenook.app.answers.retrieval import Evidence, gather
 from inglenook.app.answers.turns import Ending, begin_turn, end_turn
-from inglenook.storage.database import Database
-from inglenook.storage.documents import Documents
 from inglenook.storage.errors import InvalidValueError
 from inglenook.storage.forget import forget_documents
 from inglenook.storage.parsing.client import ParserClient
@@ -27,39 +24,6 @@ from inglenook.storage.parsing.errors import ParsingError
 from inglenook.storage.search import Search
 from inglenook.storage.sources import Sources
 from inglenook.storage.vectors import Vectors
-
-
-class Shelf:
-    """Documents in a database file, read by the real parser."""
-
-    def __init__(self, folder: Path, parser: ParserClient) -> None:
-        self.folder, self.parser = folder, parser
-        self.path = folder / "profile" / "history.db"
-        self.db = Database.open(self.path)
-        self.documents = Documents(self.db)
-
-    def add(self, name: str, content: bytes | str) -> int:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return self.add_file(path)
-
-    def add_file(self, path: Path) -> int:
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        document, is_to_be_read = self.documents.add(
-            str(path), name=path.name, sha256=sha256, size_bytes=path.stat().st_size, modified_at_ns=1
-        )
-        if is_to_be_read:
-            self.documents.store(document.version_id, self.parser.parse(path))
-        return document.id
-
-    def ask(self, question: str, *ids: int, whole_bytes: int = 0, previous: str = "") -> Evidence:
-        every = ids or tuple(document.id for document in self.documents.entries())
-        search = Search(self.db)
-        return gather(self.db, search, question, every, whole_bytes=whole_bytes, previous_question=previous)
-
-    def found(self, question: str, *ids: int) -> list[str]:
-        return [hit.chunk.text for hit in self.ask(question, *ids).candidates]
 
 
 @pytest.fixture(scope="module")
