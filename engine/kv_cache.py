@@ -8,6 +8,11 @@ The layout is a contract between every back end, kernel and tier:
 contiguous, on the device of the model. L counts the layers of one group: layers that see the whole context are one
 group, layers with the same sliding window another. Each group has block ids, block tables and slots of its own.
 
+The native kernels have an order of their own (`KVGroup.by_block`): all layers of a block lie together, in huge pages where
+the system has them, and in a block the keys of a head lie as [D, BLOCK_SIZE], so that one element of 16 keys is one vector:
+
+    k [L, num_blocks, H_kv, D, BLOCK_SIZE], v and scales as above, each a view of memory with num_blocks outermost
+
 A *slot* is `block * BLOCK_SIZE + offset`; slot -1 means "do not store". Position p of a sequence lies in entry
 `p // BLOCK_SIZE` of its block table at offset `p % BLOCK_SIZE`. One (block, head) is a contiguous [BLOCK_SIZE, D]
 tile, which is what both a CPU core and a Triton program read at a time. Block 0 is an ordinary block.
@@ -19,6 +24,7 @@ NVIDIA cards that know it.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import mmap
@@ -39,13 +45,17 @@ _SCALE_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class KVGroup:
-    """Layers that share a block table: their indices in the model, and their window (0 = the whole context)."""
+    """Layers that share a block table: their indices in the model, and their window (0 = the whole context).
+
+    by_block: in the order of the native kernels.
+    """
 
     layers: tuple[int, ...]
     window: int
     num_kv_heads: int
     head_size: int
     dtype: KVDtype
+    by_block: bool = False
 
     @property
     def block_bytes(self) -> int:
@@ -54,7 +64,7 @@ class KVGroup:
         return 2 * len(self.layers) * self.num_kv_heads * BLOCK_SIZE * per_head
 
 
-def kv_groups(spec: ModelSpec, dtype: KVDtype) -> tuple[KVGroup, ...]:
+def kv_groups(spec: ModelSpec, dtype: KVDtype, *, by_block: bool = False) -> tuple[KVGroup, ...]:
     """Group the layers of a model by their window, full context first."""
     windows = sorted(set(spec.sliding_windows))
     return tuple(
@@ -64,6 +74,7 @@ def kv_groups(spec: ModelSpec, dtype: KVDtype) -> tuple[KVGroup, ...]:
             spec.num_kv_heads,
             spec.head_size,
             dtype,
+            by_block,
         )
         for window in windows
     )
@@ -115,11 +126,11 @@ class KVTensors:
             for tensor in self._tensors if blocks else ():
                 tensor[:, blocks] = 0
             return
-        runs, num_layers = _runs(sorted(blocks)), len(self.group.layers)
+        runs, num_parts = _runs(sorted(blocks)), 1 if self.group.by_block else len(self.group.layers)
         for memory in self.memory:
-            block_bytes = len(memory) // num_layers // self.num_blocks
-            for layer, (first, end) in itertools.product(range(num_layers), runs):
-                start = layer * self.num_blocks * block_bytes
+            block_bytes = len(memory) // num_parts // self.num_blocks
+            for part, (first, end) in itertools.product(range(num_parts), runs):
+                start = part * self.num_blocks * block_bytes
                 _blank(memory, start + first * block_bytes, start + end * block_bytes)
 
 
@@ -140,13 +151,21 @@ def allocate_kv(group: KVGroup, num_blocks: int, *, poison: bool = False) -> KVT
     Pages are zero and mapped when first written, so an unused cache costs address space only. `poison` fills
     floats with NaN instead (a debug aid): a stale read then shows.
     """
-    shape = (len(group.layers), num_blocks, group.num_kv_heads, BLOCK_SIZE, group.head_size)
-    names = ("k", "v") if group.dtype != "int8" else ("k", "v", "k_scale", "v_scale")
+    num_layers, head, size = len(group.layers), (group.num_kv_heads, BLOCK_SIZE), group.head_size
+    keys = (group.num_kv_heads, size, BLOCK_SIZE) if group.by_block else (*head, size)
+    shapes = {"k": keys, "v": (*head, size)} | (
+        {"k_scale": head, "v_scale": head} if group.dtype == "int8" else {}
+    )
     tensors, memory = {}, []
-    for name in names:
-        scale = name.endswith("_scale")
-        dtype: KVDtype = "float32" if scale else group.dtype
-        tensors[name], pages = _lazy_zeros(shape[:-1] if scale else shape, dtype)
+    for name, shape in shapes.items():
+        dtype: KVDtype = "float32" if name.endswith("_scale") else group.dtype
+        outer = (num_blocks, num_layers) if group.by_block else (num_layers, num_blocks)
+        tensor, pages = _lazy_zeros((*outer, *shape), dtype)
+        if group.by_block and hasattr(mmap, "MADV_HUGEPAGE"):
+            # Blocks are used from the first on, so hardly more memory is taken than they fill.
+            with contextlib.suppress(OSError):  # a system without huge pages
+                pages.madvise(mmap.MADV_HUGEPAGE)
+        tensors[name] = tensor.transpose(0, 1) if group.by_block else tensor
         memory.append(pages)
         if poison and dtype != "int8":
             tensors[name].fill_(float("nan"))

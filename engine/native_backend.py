@@ -130,7 +130,7 @@ class NativeBackend:
 
     def kv_groups(self, spec: ModelSpec) -> tuple[KVGroup, ...]:
         """The KV groups of a model here."""
-        return kv_groups(spec, self._kv_dtype)
+        return kv_groups(spec, self._kv_dtype, by_block=True)
 
     def estimate_weight_bytes(self, spec: ModelSpec, source_bytes: int) -> int:
         """The source's own width, and a little for alignment."""
@@ -333,6 +333,7 @@ def _kv_struct(kv: KVTensors, batch: Batch, index: int) -> c.KvGroup:
         tables.block_tables.data_ptr(),
         tables.slots.data_ptr(),
         kv.num_blocks,
+        len(kv.group.layers),
         tables.block_tables.shape[1],
         kv.group.window,
         c.KV_DTYPE_IDS[kv.group.dtype],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint64, c_void_p
 
-INTERFACE_VERSION = 4
+INTERFACE_VERSION = 5
 
 _FORMATS = (
     "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "QINT4_G64", "QINT4_G128", "QINT8_G64",
@@ -110,7 +110,7 @@ class KvGroup(ctypes.Structure):
 
     _fields_ = [
         *((name, c_void_p) for name in ("k", "v", "k_scale", "v_scale", "block_tables", "slots")),
-        *((name, c_int64) for name in ("num_blocks", "max_blocks", "window", "dtype")),
+        *((name, c_int64) for name in ("num_blocks", "num_layers", "max_blocks", "window", "dtype")),
     ]
 
 

@@ -9,7 +9,7 @@
 #define INGLENOOK_API extern "C" __attribute__((visibility("default")))
 #endif
 
-constexpr int32_t kInterfaceVersion = 4;
+constexpr int32_t kInterfaceVersion = 5;
 
 enum FormatId : int32_t {
     kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K,
@@ -76,7 +76,7 @@ struct Model {
     const Layer* layers;
 };
 
-// One KV group's tensors and this step's tables (engine/kv_cache.py, engine/batch.py).
+// One KV group's tensors, in the order of blocks, and this step's tables (engine/kv_cache.py, engine/batch.py).
 struct KvGroup {
     void* k;
     void* v;
@@ -85,6 +85,7 @@ struct KvGroup {
     const int32_t* block_tables;
     const int64_t* slots;
     int64_t num_blocks;
+    int64_t num_layers;
     int64_t max_blocks;  // columns of block_tables
     int64_t window;      // 0 is the whole context
     int64_t dtype;

@@ -255,11 +255,10 @@ class Engine {
         if (kv.dtype == kInt8 && layer.key_unit) fit_keys(layer, q, k, first_head, heads);
         const int64_t slot = kv.slots[t];
         if (slot < 0) return;
-        const int64_t block = layer.kv_index * kv.num_blocks + slot / kBlock;
+        const int64_t block = slot / kBlock * kv.num_layers + layer.kv_index;
         for (int64_t h = 0; h < heads; ++h) {
-            const int64_t at = (block * model_.num_kv_heads + first_head + h) * kBlock + slot % kBlock;
-            store_head(k + h * size, size, kv.dtype, kv.k, kv.k_scale, at);
-            store_head(v + h * size, size, kv.dtype, kv.v, kv.v_scale, at);
+            const int64_t head_block = block * model_.num_kv_heads + first_head + h;
+            store_head(kv, head_block, slot % kBlock, k + h * size, v + h * size, size);
         }
     }
 
@@ -307,16 +306,17 @@ class Engine {
             const int64_t first = batch_->query_starts[b] + run * kTaskTokens;
             const int64_t last = std::min<int64_t>(first + kTaskTokens, batch_->query_starts[b + 1]);
             const int64_t offset = kv_head * per_kv * size;
-            return AttentionTask{&kv, kv.block_tables + b * kv.max_blocks, batch_->positions + first, last - first,
-                                 layer.kv_index, kv_head, model_.num_kv_heads, per_kv, size,
+            const KvHead head{&kv, kv.block_tables + b * kv.max_blocks, layer.kv_index, kv_head, model_.num_kv_heads, size};
+            return AttentionTask{head, batch_->positions + first, last - first, per_kv,
                                  qkv_.get() + first * qkv_size() + offset, qkv_size(),
                                  attended_.get() + first * query_size() + offset, query_size(),
                                  static_cast<float>(model_.attention_softcap)};
         };
         workers_.share(thread, operation, total, 1, [&](int64_t unit, int64_t) {
             // Most likely this thread's next.
-            if (unit + 1 < total) prefetch_start(task_of(unit + 1));
-            attend(task_of(unit), scratch);
+            const AttentionTask task = task_of(unit);
+            const TileBlocks next = unit + 1 < total ? task_of(unit + 1).first_blocks() : task.first_blocks();
+            attend(task, next, scratch);
         });
     }
 

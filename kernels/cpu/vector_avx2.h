@@ -25,6 +25,7 @@ constexpr bool kBiasedBytes = false;  // 255 * 127 * 2 would saturate 16 bits: s
 constexpr int kDirectRows = 4;
 constexpr int kRegisterRows = 4;
 constexpr int kFloatRows = 2;  // rows whose two sums of products with floats stay in registers
+constexpr int kQueryRows = 2;  // rows of queries whose scores of two blocks stay in registers
 
 inline Floats zeros() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 inline Floats load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
@@ -235,33 +236,6 @@ inline Ints dot(Ints start, const Bytes* weights, const int8_t* x) {
 }
 
 #endif
-
-inline void transpose_8(const __m256* r, float* out) {
-    __m256 t[8], u[8];
-    for (int i = 0; i < 8; i += 2) {
-        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) {
-        u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-        u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-        u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
-    for (int i = 0; i < 4; ++i) {
-        _mm256_storeu_ps(out + 16 * i, _mm256_permute2f128_ps(u[i], u[i + 4], 0x20));
-        _mm256_storeu_ps(out + 16 * (i + 4), _mm256_permute2f128_ps(u[i], u[i + 4], 0x31));
-    }
-}
-inline void transpose(Floats r[16], float* out) {
-    __m256 quarter[8];
-    for (int half = 0; half < 2; ++half) {
-        for (int i = 0; i < 8; ++i) quarter[i] = r[8 * half + i].a;
-        transpose_8(quarter, out + 8 * half);
-        for (int i = 0; i < 8; ++i) quarter[i] = r[8 * half + i].b;
-        transpose_8(quarter, out + 128 + 8 * half);
-    }
-}
 
 inline void prefetch_far(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }
 inline void pause() { _mm_pause(); }

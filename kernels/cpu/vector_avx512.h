@@ -16,6 +16,7 @@ constexpr bool kBiasedBytes = true;
 constexpr int kDirectRows = 8;
 constexpr int kRegisterRows = 8;
 constexpr int kFloatRows = 8;  // rows whose two sums of products with floats stay in registers
+constexpr int kQueryRows = 8;  // rows of queries whose scores of two blocks stay in registers
 
 inline Floats zeros() { return _mm512_setzero_ps(); }
 inline Floats load(const float* p) { return _mm512_loadu_ps(p); }
@@ -129,31 +130,6 @@ inline Ints dot(Ints start, const Bytes* weights, const int8_t* x) {
         start = _mm512_dpbusd_epi32(start, weights[j], _mm512_set1_epi32(four));
     }
     return start;
-}
-
-// Row i of a 16 x 16 tile becomes column i of `out`.
-inline void transpose(Floats r[16], float* out) {
-    __m512 t[16];
-    for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 16; i += 4) {
-        for (int j = 0; j < 2; ++j) {
-            const __m512d a = _mm512_castps_pd(t[i + j]), b = _mm512_castps_pd(t[i + j + 2]);
-            r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
-            r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-        }
-    }
-    for (int i = 0; i < 4; ++i) {
-        const __m512 a = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88), b = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
-        const __m512 c = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-        const __m512 d = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-        store(out + 16 * i, _mm512_shuffle_f32x4(a, c, 0x88));
-        store(out + 16 * (i + 4), _mm512_shuffle_f32x4(b, d, 0x88));
-        store(out + 16 * (i + 8), _mm512_shuffle_f32x4(a, c, 0xdd));
-        store(out + 16 * (i + 12), _mm512_shuffle_f32x4(b, d, 0xdd));
-    }
 }
 
 inline void prefetch_far(const uint8_t* p) { _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1); }

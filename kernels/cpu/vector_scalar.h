@@ -22,6 +22,7 @@ constexpr bool kBiasedBytes = false;
 constexpr int kDirectRows = 4;
 constexpr int kRegisterRows = 4;
 constexpr int kFloatRows = 4;  // rows whose two sums of products with floats stay in registers
+constexpr int kQueryRows = 4;  // rows of queries whose scores of two blocks stay in registers
 
 template <class Result, class Operation>
 inline Result each(Operation operation) {
@@ -154,11 +155,6 @@ inline Ints dot(Ints start, const Bytes* weights, const int8_t* x) {
             start.v[i / 4] += level * x[4 * j + i % 4];
         }
     return start;
-}
-
-inline void transpose(Floats r[16], float* out) {
-    for (int i = 0; i < 16; ++i)
-        for (int j = 0; j < 16; ++j) out[16 * j + i] = r[i].v[j];
 }
 
 inline void prefetch_far(const uint8_t*) {}

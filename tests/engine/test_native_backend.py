@@ -269,7 +269,9 @@ def test_no_block_is_written_that_no_slot_names(model: NativeModel) -> None:
     untouched = [b for b in range(40) if b not in TABLE[:3]]
     assert model.kv[0].k[:, untouched].isnan().all()
     assert model.kv[0].v[:, untouched].isnan().all()
-    assert model.kv[0].k[:, TABLE[2], :, 1:].isnan().all()
+    assert model.kv[0].k[:, TABLE[2], :, :, 1:].isnan().all()
+    assert model.kv[0].v[:, TABLE[2], :, 1:].isnan().all()
+    assert not model.kv[0].k[:, TABLE[2], :, :, 0].isnan().any()
 
 
 @pytest.mark.parametrize(
