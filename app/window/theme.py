@@ -280,7 +280,7 @@ class Theme(QObject):
         #message_view, #composer {{ background: {c.window}; border: none; }}
         #quiet_button {{
             background: transparent; color: {c.muted}; border: 1px solid transparent;
-            border-radius: {px(6)}px; padding: {px(3)}px {px(8)}px;
+            border-radius: {px(6)}px; padding: {px(3)}px {px(8)}px; min-height: {px(17)}px;
         }}
         #quiet_button:hover {{ background: {c.hover}; color: {c.text}; }}
         #quiet_button:focus {{ {ring(3, 8)} }}

@@ -40,13 +40,11 @@ PIECES = (
     "storage/opening.py", "app/answers/prompts.py", "storage/parsing/found_documents.py", "storage/forget_receipt.py",
 )  # fmt: skip
 NAMES = {
-    "multilingual-e5-small, 4 bits",
-    "Llama 3.2 Community License",
-    "PowerPoint Document",
-    "{0}, text_config",
-    "language_model.lm_head.",
-}
-"""Pieces that are names, or parts of one."""
+    "multilingual-e5-small, 4 bits", "Llama 3.2 Community License", "PowerPoint Document", "{0}, text_config",
+    "language_model.lm_head.", "Could not decode to UTF-8", "has no column named", "malformed database schema",
+    "no such column", "no such table", "unsupported file format",
+}  # fmt: skip
+"""Pieces that are names or parts of one, and what SQLite says, by which its errors are told apart."""
 _TO_MODELS = (
     "The lighthouse", "At nightfall", "Interest rates", "Who keeps", "The keeper", "And by day", "What is a hedge",
     "A row of shrubs", "These are documents of the user", "These passages of the user", "Give this conversation",
