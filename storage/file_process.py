@@ -16,24 +16,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from inglenook.storage.errors import DiskError
+from inglenook.storage import driver
+from inglenook.storage.errors import DatabaseBusyError, DiskError, StorageError
 from inglenook.storage.page_slack import SlackError, zero_slack
 
 _READ_BYTES = 1 << 22
 # a disk that reads 20 MB a second, and a start
 _SECONDS_PER_BYTE = 1 / 20e6
 _LEAST_S = 60.0
+_BUSY_TIMEOUT_MS = 5000
 
 
-def scrub(path: Path) -> int:
+def scrub(path: Path) -> int | None:
     """Overwrite what lies between the cells of a database; return how many bytes were not zero.
 
-    The caller holds the write lock, and the write-ahead file is empty.
+    None where another program writes, or has written since the last checkpoint; nothing was changed then. The process
+    holds the write lock itself, so that it keeps it when the caller is killed. Pages that connections have in memory
+    stay as they are.
 
     Raises:
         DiskError: it could not be done; nothing that counts was changed.
     """
-    return int(_run(path, {"work": "scrub", "path": str(path)}))
+    result = _run(path, {"work": "scrub", "path": str(path)})
+    return None if result is None else int(result)
 
 
 def search(path: Path, needles: Sequence[Sequence[bytes]]) -> set[int]:
@@ -72,12 +77,24 @@ def main() -> int:
     job = json.load(sys.stdin)
     path = Path(job["path"])
     try:
-        result: object = zero_slack(path) if job["work"] == "scrub" else _found_in(path, job["needles"])
-    except (OSError, SlackError) as error:
+        result: object = _scrubbed(path) if job["work"] == "scrub" else _found_in(path, job["needles"])
+    except (OSError, SlackError, StorageError) as error:
         print(json.dumps({"error": error.strerror if isinstance(error, OSError) else str(error)}))
         return 1
     print(json.dumps({"result": result}))
     return 0
+
+
+def _scrubbed(path: Path) -> int | None:
+    connection = driver.connect(path, mode="rw", busy_timeout_ms=_BUSY_TIMEOUT_MS)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        wal = path.with_name(f"{path.name}-wal")
+        return None if wal.exists() and wal.stat().st_size else zero_slack(path)
+    except DatabaseBusyError:
+        return None
+    finally:
+        connection.close()
 
 
 def _found_in(path: Path, texts: Sequence[Sequence[str]]) -> list[int]:

@@ -90,12 +90,9 @@ def finish_forgetting(db: Database) -> bool:
 
 
 def _scrub_slack(db: Database, path: Path) -> bool:
-    """Overwrite what moved cells left between others; False when a writer came in between."""
-    with db.atomic():
-        wal = path.with_name(path.name + "-wal")
-        if wal.exists() and wal.stat().st_size:
-            return False
-        scrub(path)
+    """Overwrite what moved cells left between others; False when another program writes."""
+    if scrub(path) is None:
+        return False
     # or a page that is still in memory would be written back with what was overwritten
     db.execute("PRAGMA shrink_memory").fetchall()
     return True

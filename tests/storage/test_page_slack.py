@@ -99,6 +99,7 @@ def test_what_is_overwritten_is_slack_alone(
     num_zeroed = scrub(path), scrub(path)
 
     file_db.execute("PRAGMA shrink_memory").fetchall()
+    assert num_zeroed[0] is not None
     assert num_zeroed[0] > 0
     assert num_zeroed[1] == 0
     assert rows == [
@@ -165,6 +166,18 @@ def test_the_planner_s_samples_hold_no_path(
 
     assert before
     assert not held(path, {"zanzibarquux"})
+
+
+def test_nothing_is_overwritten_while_another_program_writes_or_has_written(
+    file_db: Database, path: Path, documents_of: Callable[[Database], AddDocument]
+) -> None:
+    fill(file_db, documents_of(file_db), 5, 6)
+    before = path.read_bytes()
+
+    assert scrub(path) is None
+    assert path.read_bytes() == before
+    file_db.checkpoint()
+    assert scrub(path) is not None
 
 
 def test_searching_and_scrubbing_take_no_lock_of_the_open_database(
