@@ -26,6 +26,30 @@ from inglenook.engine.model_library import ModelLibrary
 
 _WAIT_S = 900
 _SETTLE_S = 0.2
+# States of pages that are shown twice as large anyway; their pictures would be half of the weight.
+_ONCE_AS_LARGE = frozenset(
+    [
+        "archive",
+        "trash",
+        "backup",
+        "restore",
+        "import",
+        "import-refused",
+        "model-template",
+        "find",
+        "folders",
+        "temporary-chat",
+        "documents-refused",
+        "selection",
+        "persona",
+        "large-text",
+        "engine-died",
+        "chat-de",
+        "models-de",
+        "models-ar",
+        "settings-ar",
+    ]
+)
 _MAX_COLOURS, _KEPT_COLOURS = 256, 96
 
 
@@ -108,6 +132,8 @@ class Studio:
 
     def snap(self, name: str, widget: QWidget | None = None) -> None:
         """Take a picture at this moment, of what does not wait."""
+        if self._factor != "1" and name in _ONCE_AS_LARGE:
+            return
         picture = _few_colours((widget or self.window).grab().toImage())
         picture.save(str(self._out / f"{name}-{self._look}-{self._factor}00.png"), "PNG", 0)
 
