@@ -34,7 +34,6 @@ class PersonaJoin(QObject):
         super().__init__(window)
         self._window, self._app, self._chats, self._settings = window, application, chats, settings
         self._button = button
-        self._button.setMinimumHeight(24)  # the least that a finger or a shaking hand hits
         button.clicked.connect(self._open_menu)
         shelf = application.personas
         shelf.changed.connect(self._show)
