@@ -1,7 +1,9 @@
 """`tests/gpu/run.sh`: checks every GPU operation and whole models, measures them, and writes a table and JSON.
 
-The parts run in a process of their own, which is replaced when it dies, when CUDA fails in it (no later call would then
-work) or when a part takes too long: the parts that follow run all the same. Results are written as they come.
+Once the card is known, the parts that compare come, and those that compile the models' kernels for the later ones, all
+at once in a process each: compiling is most of the time. Then the parts that measure, one after another in a process of their own,
+which is replaced when it dies, when CUDA fails in it (no later call would then work) or when a part takes too long: the
+parts that follow run all the same. Results are written as they come.
 """
 
 from __future__ import annotations
@@ -15,16 +17,22 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 BUDGET_S = 465
 LONGEST_PART_S = 150
-# of parts that nothing else needs, in the order in which they matter; `parts.py` says what each does
-PARTS = (
-    "facts", "norms", "activations", "linear", "rotary", "attention", "sampling", "host", "promises", "8B Q4_0", "1B Q4_0",
-    "8B BF16", "1B BF16", "parts",
+MODELS = ("8B Q4_0", "1B Q4_0", "8B BF16", "1B BF16")
+# the longest first; `parts.py` says what each does
+TOGETHER = (
+    "linear 0", "linear 1", "linear 2", "linear 3", "attention 128", "attention 64", "attention 96", "attention 256",
+    *(f"kernels {model}" for model in MODELS), "sampling", "rotary", "norms", "activations",
 )  # fmt: skip
-DRY_PARTS = (*PARTS[:9], "tiny Q4_0", "tiny BF16", "parts")
+# nothing else needs these; in the order in which they matter
+ALONE = ("facts", "8B Q4_0", "host", "promises", "1B Q4_0", "8B BF16", "1B BF16", "parts")
+DRY_PARTS = (
+    "facts", *TOGETHER[:5], *TOGETHER[-4:], "host", "promises", "tiny Q4_0", "tiny BF16", "parts",
+)  # fmt: skip
 
 
 class Results:
@@ -33,6 +41,7 @@ class Results:
     def __init__(self, folder: Path | None, *, is_dry_run: bool, seed: int) -> None:
         self._folder = folder
         self._started = time.perf_counter()
+        self._lock = threading.Lock()
         self.facts: dict[str, object] = {
             "date": time.strftime("%Y-%m-%d"), "is_dry_run": is_dry_run, "seed": seed, "speeds": [], "checks": [],
             "skipped": [],
@@ -53,7 +62,11 @@ class Results:
         return sum(not check["ok"] for check in self.checks)
 
     def take(self, message: dict[str, object]) -> None:
-        """Keep and print one thing that a part said."""
+        """Keep and print one thing that a part said; from any thread."""
+        with self._lock:
+            self._take(message)
+
+    def _take(self, message: dict[str, object]) -> None:
         kind = message.pop("kind")
         if kind == "check":
             self.checks.append(message)
@@ -68,6 +81,11 @@ class Results:
                 flush=True,
             )
         self.save()
+
+    def skip(self, part: str) -> None:
+        """Note that there was no time for a part."""
+        with self._lock:
+            self.facts["skipped"].append(part)  # type: ignore[attr-defined]  # made so above
 
     def fail(self, part: str, why: str) -> None:
         self.take({"kind": "check", "ok": False, "part": part, "text": f"{part}: {why}"})
@@ -160,14 +178,12 @@ def main() -> int:
     options = parser.parse_args()
     seed = secrets.randbelow(1 << 30) if options.seed is None else options.seed
     results = Results(options.out, is_dry_run=options.dry_run, seed=seed)
-    parts = [
-        part for part in (DRY_PARTS if options.dry_run else PARTS) if options.only in part or part == "facts"
-    ]
+    wanted = lambda names: [part for part in names if options.only in part or part == "facts"]  # noqa: E731
     worker: Worker | None = None
-    for part in parts:
+    for part in wanted(DRY_PARTS if options.dry_run else ALONE):
         left = BUDGET_S - results.seconds
         if left < 10 and not options.dry_run:
-            results.facts["skipped"].append(part)  # type: ignore[attr-defined]  # made so above
+            results.skip(part)
             continue
         worker = worker or Worker(is_dry_run=options.dry_run, seed=seed)
         limit = 600 if options.dry_run else min(LONGEST_PART_S, left)
@@ -176,10 +192,30 @@ def main() -> int:
             worker = None
             if part == "facts":
                 break  # nothing can be checked here
+        if part == "facts" and not options.dry_run:
+            run_together(wanted(TOGETHER), results, seed)
     if worker is not None:
         worker.close()
     results.close()
     return 1 if results.failed or results.facts["skipped"] else 0
+
+
+def run_together(parts: list[str], results: Results, seed: int) -> None:
+    """Run parts at once, each in a process, as many as there are processors for."""
+
+    def run(part: str) -> None:
+        left = BUDGET_S - results.seconds
+        if left < 10:
+            results.skip(part)
+            return
+        worker = Worker(is_dry_run=False, seed=seed)
+        try:
+            worker.run(part, results, min(LONGEST_PART_S, left))
+        finally:
+            worker.close()
+
+    with ThreadPoolExecutor(max(1, min(len(parts), len(os.sched_getaffinity(0))))) as pool:
+        list(pool.map(run, parts))
 
 
 def table(rows: list[dict[str, float | str]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,6 +70,13 @@ def load(
     if machine.is_card:
         model.prepare(lambda done, total: None)
     return model
+
+
+def compile_kernels(machine: Machine, shape: str, form: str) -> None:
+    """Have Triton's cache hold what a model of this shape needs: two layers have all the kernels of many."""
+    spec = dataclasses.replace(shapes(machine)[shape], num_layers=2, sliding_windows=(0, 0))
+    for is_deterministic in (False, True) if form == "Q4_0" else (False,):
+        load(machine, spec, form, is_deterministic=is_deterministic).close()
 
 
 def teacher_forced(model: CudaModel, cuts: list[int]) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 
@@ -29,6 +30,9 @@ from inglenook.kernels.sampling_triton import draw_parts, draw_rows, sample_rows
 from inglenook.kernels.silu_and_mul import silu_and_mul
 
 Outcome = tuple[str, float, float]
+LINEAR_SHARES = 4  # that the formats are cut into, so that several processes compile
+# heads, KV heads, size
+ATTENTION_SHAPES = ((9, 3, 64), (14, 2, 96), (32, 8, 128), (8, 4, 256))
 
 
 def check_operation(name: str, machine: Machine, seed: int) -> Iterator[Outcome]:
@@ -70,9 +74,10 @@ def _activations(machine: Machine, seed: int) -> Iterator[Outcome]:
         yield _outcome("gated_activation", gate, out, expected, machine.dtype)
 
 
-def _linear(machine: Machine, seed: int) -> Iterator[Outcome]:
-    outputs, columns = (1000, 4096) if machine.is_card else (20, 256)
-    for number, name in enumerate(PACKED_FORMATS):
+def _linear(machine: Machine, seed: int, share: int) -> Iterator[Outcome]:
+    # a multiple of 16, as models have it, and of no tile
+    outputs, columns = (1008, 4096) if machine.is_card else (20, 256)
+    for number, name in list(enumerate(PACKED_FORMATS))[share::LINEAR_SHARES]:
         form = "BF16" if name == "PLAIN" else name
         tensor = random_weight(form, rows=outputs, columns=columns, seed=seed + number, std=columns**-0.5)
         weight = pack_weight(tensor, machine.device, machine.dtype)
@@ -123,11 +128,11 @@ def _rotary(machine: Machine, seed: int) -> Iterator[Outcome]:
         yield f"stored keys {kind}", deviation(stored, rotary_embedding(parts[1], *at)), allowed
 
 
-def _attention(machine: Machine, seed: int) -> Iterator[Outcome]:
+def _attention(machine: Machine, seed: int, shape: tuple[int, int, int]) -> Iterator[Outcome]:
     lengths, counts = ([1, 130, 1500], [1, 77, 300]) if machine.is_card else ([1, 40], [1, 9])
-    shapes = [(32, 8, 128), (9, 3, 64), (14, 2, 96), (8, 4, 256)] if machine.is_card else [(4, 2, 16)]
     kinds = [machine.dtype, torch.int8, *([torch.float8_e4m3fn] if knows_float8(machine) else [])]
-    for (heads, kv_heads, size), kind in itertools.product(shapes, kinds):
+    heads, kv_heads, size = shape if machine.is_card else (4, 2, 16)
+    for kind in kinds:
         blocks = [-(-n // 16) for n in lengths]
         order = torch.randperm(sum(blocks)).tolist()
         tables = torch.zeros(len(lengths), max(blocks), dtype=torch.int32)
@@ -201,8 +206,8 @@ def _sampling(machine: Machine, seed: int) -> Iterator[Outcome]:
 OPERATIONS: dict[str, Callable[[Machine, int], Iterator[Outcome]]] = {
     "norms": _norms,
     "activations": _activations,
-    "linear": _linear,
+    **{f"linear {share}": functools.partial(_linear, share=share) for share in range(LINEAR_SHARES)},
     "rotary": _rotary,
-    "attention": _attention,
+    **{f"attention {shape[2]}": functools.partial(_attention, shape=shape) for shape in ATTENTION_SHAPES},
     "sampling": _sampling,
 }

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 import torch
 import triton
 from check_host import check_host
-from check_models import check_model, check_parts, check_promises, load, shapes
+from check_models import check_model, check_parts, check_promises, compile_kernels, load, shapes
 from check_operations import OPERATIONS, Outcome, check_operation
 from machine import Machine, find_machine
 from measure import (
@@ -64,6 +64,8 @@ class Parts:
             take(part, check_host(machine))
         elif part == "parts":
             take(part, check_parts(machine, next(iter(shapes(machine).values()))))
+        elif part.startswith("kernels "):
+            compile_kernels(machine, *part.split(" ")[1:])
         elif part == "promises":
             take(part, check_promises(machine, next(iter(shapes(machine).values()))))
         else:
@@ -119,6 +121,7 @@ def is_cuda_error(error: BaseException) -> bool:
 
 def main() -> None:
     kind, seed = sys.argv[1:]
+    torch.set_float32_matmul_precision("highest")  # some images allow TF32, which is no reference
     parts: Parts | None = None
     for line in sys.stdin:
         part, goes_on = line.strip(), True
