@@ -42,6 +42,7 @@ class TurnJoin(QObject):
         self._edit: _Edit | None = None
         self._queued: dict[int, list[str]] = {}
         self._paused: set[int] = set()
+        self._eager: set[int] = set()
         chat = window.chat
         chat.view.action_requested.connect(self.act)
         chat.edit_bar.save_requested.connect(self._save_edit)
@@ -187,7 +188,12 @@ class TurnJoin(QObject):
     # Messages that wait.
 
     def _queue(self, text: str) -> None:
-        self._queued.setdefault(self._chats.conversation_id or 0, []).append(text)
+        conversation_id, messages = self._chats.conversation_id or 0, self._window.chat.model.messages
+        waiting = self._queued.setdefault(conversation_id, [])
+        if not waiting and messages and messages[-1].state == "stopped":
+            # The reply was stopped to ask this; it waits only until the engine has let go.
+            self._eager.add(conversation_id)
+        waiting.append(text)
         self.show_queue()
 
     def adopt_queue(self, conversation_id: int) -> None:
@@ -222,9 +228,13 @@ class TurnJoin(QObject):
     def take_end(self, answer: Answer) -> None:
         """Go on with what waits in the conversation of a reply that has ended."""
         reply = answer.reply
+        is_eager = reply.conversation_id in self._eager
+        self._eager.discard(reply.conversation_id)
         if not self._queued.get(reply.conversation_id):
             return
-        if reply.status == "complete" and reply.finish_reason not in ("cancelled", "repetition"):
+        if reply.status == "complete" and (
+            is_eager or reply.finish_reason not in ("cancelled", "repetition")
+        ):
             self._send_next(reply.conversation_id)
         else:
             # What was stopped, failed or ran wild may change what should be asked next.
