@@ -20,6 +20,8 @@ def test_text_stands_out_from_every_ground_it_is_used_on(colours: Colours) -> No
     pairs += [
         (c.error, c.error_ground),
         (c.error, c.window),
+        (c.error, c.hover),
+        (c.error, c.panel),
         (c.caution, c.panel),
         (c.caution, c.window),
         (c.on_accent, c.accent),
