@@ -267,7 +267,10 @@ def _write_file(
     size = memory.data.nbytes
     temporary: str | None = None
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in reversed(
+            (path.parent, *path.parent.parents)
+        ):  # `parents=True` would open those above to others
+            folder.mkdir(mode=0o700, exist_ok=True)
         _trim(path.parent, size)
         descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
         with open(descriptor, "wb") as file:

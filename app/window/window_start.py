@@ -22,6 +22,7 @@ from inglenook.app.errors import AppError
 from inglenook.app.paths import UserFolders, ensure, user_folders
 from inglenook.app.single_instance import SingleInstance
 from inglenook.app.window.screen import screen_fault
+from inglenook.engine.private_files import replace_file
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -195,9 +196,7 @@ def read_state(path: Path) -> dict[str, str]:
 def write_state(folder: Path, state: Mapping[str, str]) -> None:
     """Keep how the window looks; where that cannot be written, it is not kept."""
     with contextlib.suppress(AppError, OSError):
-        temporary = ensure(folder) / f"{STATE_FILE}.new"
-        temporary.write_text(json.dumps(dict(state), indent=1), encoding="utf-8")
-        temporary.replace(folder / STATE_FILE)
+        replace_file(ensure(folder) / STATE_FILE, json.dumps(dict(state), indent=1).encode())
 
 
 def _scale(text: str) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -352,6 +354,19 @@ def test_another_source_gets_another_packed_file(folder: Path) -> None:
     load(folder, spec, source).close()
 
     assert len(list(folder.iterdir())) == 2
+
+
+def test_the_packed_weights_and_every_folder_made_for_them_are_private(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        load(tmp_path / "cache" / "inglenook" / "packed").close()
+    finally:
+        os.umask(before)
+
+    made = list((tmp_path / "cache").rglob("*.packed"))
+    assert [stat.S_IMODE(path.stat().st_mode) for path in made] == [0o600]
+    folders = [tmp_path / "cache", *(path for path in (tmp_path / "cache").rglob("*") if path.is_dir())]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in folders] == [0o700] * 3
 
 
 def test_weights_are_packed_in_memory_where_the_folder_cannot_be_made(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -394,6 +395,7 @@ def test_zoom_and_scheme_change_live_and_are_kept_with_the_window(
     assert ground.lightness() < 60
     assert (state["scale"], state["scheme"]) == ("1.1", "dark")
     assert read_state(tmp_path / "config" / "window.json") == state
+    assert stat.S_IMODE((tmp_path / "config" / "window.json").stat().st_mode) == 0o600
     desk.window.restore_state(state)
 
 
