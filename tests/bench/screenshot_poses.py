@@ -84,7 +84,7 @@ def refused_documents(studio: Studio) -> None:
     locked.write(studio.folder / "Payslip May.pdf")
     (studio.folder / "Draft.txt").write_text("")
     long = studio.folder / "Building regulations.pdf"
-    write_pdf(long, *([f"Section {n}", "A stair has a handrail on both sides."] * 12 for n in range(400)))
+    write_pdf(long, *([f"Section {n}", "A stair has a handrail on both sides."] * 12 for n in range(250)))
     window.files_dropped.emit([studio.folder / "Payslip May.pdf", studio.folder / "Draft.txt", long])
     documents = application.indexing
     studio.settle(lambda: any(d.status == "locked" for d in documents.documents), 60)
@@ -94,7 +94,7 @@ def refused_documents(studio: Studio) -> None:
     ids = [d.id for d in documents.documents if d.name not in ("Heat pump manual.pdf", "Meeting notes.md")]
     for document_id in ids:
         application.indexing.forget(document_id)
-    studio.until(lambda: len(documents.documents) == 2)
+    studio.settle(lambda: len(documents.documents) == 2, 30)
     for key in ("refused", "password", "files"):
         window.banner.clear_line(key)
 
