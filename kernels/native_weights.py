@@ -267,9 +267,8 @@ def _write_file(
     size = memory.data.nbytes
     temporary: str | None = None
     try:
-        for folder in reversed(
-            (path.parent, *path.parent.parents)
-        ):  # `parents=True` would open those above to others
+        missing = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
+        for folder in reversed(missing):  # `parents=True` would leave those above open to others
             folder.mkdir(mode=0o700, exist_ok=True)
         _trim(path.parent, size)
         descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=".part", dir=path.parent)
