@@ -5,14 +5,20 @@ turns with code. `scroll_p95_ms`: one wheel step with its repaint, over 600 step
 `open_large_s`: until a chat of 300,000 tokens, and one message of 300,000 tokens, is painted; the worse of the two.
 A token is counted as four characters. `stream_growth_bytes`: resident memory gained between the first and the last
 quarter of the streaming.
+
+With `--minutes N` it only streams, for so long, one reply of half a minute after the other, and also prints what there
+is of each kind of object after the first and the last of them (`objects`).
 """
 
 from __future__ import annotations
 
+import argparse
+import gc
 import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
@@ -23,12 +29,18 @@ TICK_MS = 5
 CODE = "```python\ndef step(x: int) -> int:\n    # add one\n    return x + 1\n\nprint(step(41))\n```\n"
 TURN = f"Some words before. {'More of them follow here. ' * 8}\n\n{CODE * 3}\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
 LARGE_CHARS = 300_000 * 4
+REPLY_S = 30.0
 
 
 def main() -> int:
     """Measure all and print them."""
     from PySide6.QtWidgets import QApplication
 
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, metavar="N", help="only stream, for so many minutes")
+    minutes = parser.parse_args().minutes
     from inglenook.app.chat.chat_page import ChatPage
     from inglenook.app.window.theme import Theme
     from inglenook.app.window.window_style import window_style
@@ -40,8 +52,11 @@ def main() -> int:
     page.resize(916, 740)
     page.show()
     turn_until(qt, lambda: page.isVisible())
+    if minutes is not None:
+        print(json.dumps(measure_stream(qt, page, 60 * minutes)), flush=True)
+        return 0
     result = {
-        **measure_stream(qt, page),
+        **measure_stream(qt, page, STREAM_S),
         "scroll_p95_ms": measure_scroll(qt, page),
         "open_large_s": max(measure_open(qt, page, large_chat()), measure_open(qt, page, large_message())),
     }
@@ -49,7 +64,7 @@ def main() -> int:
     return 0
 
 
-def measure_stream(qt: Any, page: Any) -> dict[str, float]:
+def measure_stream(qt: Any, page: Any, seconds: float) -> dict[str, Any]:
     """Stream into a chat of 60 turns with code."""
     import psutil
     from PySide6.QtCore import Qt, QTimer
@@ -61,8 +76,14 @@ def measure_stream(qt: Any, page: Any) -> dict[str, float]:
         Message(next(ids), "user" if row % 2 == 0 else "assistant", "Show me code." if row % 2 == 0 else TURN)
         for row in range(120)
     )
-    reply = next(ids)
-    page.model.append(Message(reply, "assistant", "", "streaming"))
+    counts: list[dict[str, int]] = []
+
+    def begin_reply() -> int:
+        page.model.append(Message(next(ids), "user", "Show me code."))
+        page.model.append(Message(reply := next(ids), "assistant", "", "streaming"))
+        return reply
+
+    reply = begin_reply()
     gaps: list[float] = []
     memory: list[int] = []
     last = [time.perf_counter()]
@@ -78,8 +99,14 @@ def measure_stream(qt: Any, page: Any) -> dict[str, float]:
     clock.timeout.connect(tick)
     clock.start()
     began, sent, source = time.perf_counter(), 0, (TURN * 400)
-    text = ""
-    while (passed := time.perf_counter() - began) < STREAM_S:
+    text, reply_began = "", began
+    while time.perf_counter() - began < seconds:
+        passed = time.perf_counter() - reply_began
+        if passed > REPLY_S:
+            page.model.update(reply, state="complete")
+            counts.append(objects(qt))
+            reply, text, sent, reply_began = begin_reply(), "", 0, time.perf_counter()
+            continue
         due = int(passed * TOKENS_PER_S) * 4
         # As the bridge does it: what has come, 30 times a second.
         if due - sent >= TOKENS_PER_S * 4 // 30:
@@ -91,7 +118,32 @@ def measure_stream(qt: Any, page: Any) -> dict[str, float]:
     clock.stop()
     quarter = max(1, len(memory) // 4)
     growth = max(memory[-quarter:]) - max(memory[:quarter])
-    return {"code_gap_p99_ms": percentile(gaps, 99), "stream_growth_bytes": growth}
+    told: dict[str, Any] = {"code_gap_p99_ms": percentile(gaps, 99), "stream_growth_bytes": growth}
+    if len(counts) > 1:
+        told |= {
+            "replies": len(counts),
+            "objects": {k: [counts[0].get(k, 0), n] for k, n in counts[-1].items()},
+        }
+    return told
+
+
+def objects(qt: Any) -> dict[str, int]:
+    """Count what could gather: widgets, documents and their steps back, timers, and the commonest Python objects."""
+    from PySide6.QtCore import QTimer
+    from PySide6.QtGui import QTextDocument
+
+    gc.collect()
+    widgets = qt.allWidgets()
+    documents = [document for widget in widgets for document in widget.findChildren(QTextDocument)]
+    kinds = Counter(type(one).__name__ for one in gc.get_objects())
+    return {
+        "widgets": len(widgets),
+        "documents": len(documents),
+        "undo_steps": sum(document.availableUndoSteps() for document in documents),
+        "timers": sum(len(widget.findChildren(QTimer)) for widget in widgets),
+        "python": sum(kinds.values()),
+        **{f"python.{name}": number for name, number in kinds.most_common(8)},
+    }
 
 
 def measure_scroll(qt: Any, page: Any) -> float:

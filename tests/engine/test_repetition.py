@@ -154,3 +154,24 @@ def test_a_loop_ends_with_its_own_reason_where_that_is_wanted(
     assert reply.finished.finish_reason == reason
     assert len(reply.token_ids) == (LEAST_TOKENS if reason == "repetition" else 645)
     assert values[f"chat.request_success.{reason}"] == 1
+
+
+@pytest.mark.slow
+def test_a_real_model_that_says_one_word_for_ever_is_stopped_and_can_go_on(smollm2: Path) -> None:
+    asked = SamplingParams(temperature=0, max_tokens=1_500, stop_repetition=True)
+    with EngineClient.in_process() as client:
+        client.load(smollm2, options=LoadOptions(num_threads=2)).result(60)
+        reply = client.submit(Request(messages=ASKED, reply_begin="Severin " * 60, sampling=asked)).result(
+            300
+        )
+        rest = client.submit(
+            Request(
+                messages=ASKED,
+                reply_begin="Severin " * 60 + reply.text,
+                sampling=SamplingParams(temperature=0, max_tokens=4, stop_repetition=True),
+            )
+        ).result(300)
+
+    assert reply.finished.finish_reason == "repetition"
+    assert LEAST_TOKENS <= len(reply.token_ids) < 900
+    assert rest.finished.finish_reason == "length"
