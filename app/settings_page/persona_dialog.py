@@ -17,7 +17,7 @@ from inglenook.app.settings_page.setting_row import SettingRow
 from inglenook.app.settings_presets import OWN, PRESETS, PresetValues, preset_values, values_in_words
 from inglenook.app.settings_table import OWN_STYLE_KEYS, SETTINGS, SettingSpec
 from inglenook.app.text.plain_label import PlainLabel, button
-from inglenook.app.translations.sentences import said
+from inglenook.app.translations.sentences import said, said_list
 from inglenook.app.window.theme import Theme
 from inglenook.storage.personas import MAX_NAME_CHARACTERS, MAX_SYSTEM_CHARACTERS, Persona
 
@@ -127,7 +127,7 @@ class PersonaDialog(QDialog):
         preset = self._values["preset"]
         for spec in _OWN:
             self.rows[spec.key].setVisible(preset == OWN)
-        words = values_in_words(PRESETS[preset]) if preset in PRESETS else ""
+        words = said_list(values_in_words(PRESETS[preset])) if preset in PRESETS else ""
         self.rows["preset"].show_hint(f"{words[:1].upper()}{words[1:]}." if words else "")
 
     def _save(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QLocale, QObject, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -83,7 +83,7 @@ class SettingField(QWidget):
                 if self.control.toPlainText() != value:
                     self.control.setPlainText(value)
             elif isinstance(self.control, QLineEdit):
-                self.control.setText(self._spec.written(value))
+                self.control.setText(_written(self._spec, value))
         self._mark("")
 
     def commit(self) -> None:
@@ -158,7 +158,7 @@ class SettingField(QWidget):
         if spec.minimum is not None and spec.maximum is not None:
             stepped = min(spec.maximum, max(spec.minimum, stepped))
         if isinstance(self.control, QLineEdit):
-            self.control.setText(spec.written(type(spec.default)(stepped)))
+            self.control.setText(_written(spec, type(spec.default)(stepped)))
             self.commit()
 
     def _take(self, text: str) -> None:
@@ -166,7 +166,7 @@ class SettingField(QWidget):
         self._mark(fault)
         if not fault:
             if isinstance(self.control, QLineEdit):
-                self.control.setText(self._spec.written(value))
+                self.control.setText(_written(self._spec, value))
             self._tell(value)
 
     def _tell(self, value: Any) -> None:
@@ -181,3 +181,9 @@ class SettingField(QWidget):
             self.control.style().unpolish(self.control)
             self.control.style().polish(self.control)
         self.faulted.emit(fault)
+
+
+def _written(spec: SettingSpec, value: Any) -> str:
+    """Write a value as a person types it here: a fraction with the language's own point, which `parsed` reads."""
+    text = spec.written(value)
+    return text.replace(".", QLocale().decimalPoint()) if isinstance(value, float) else text

@@ -16,6 +16,7 @@ from inglenook.app.settings_presets import values_in_words
 from inglenook.app.settings_table import OWN_STYLE_KEYS, SETTINGS
 from inglenook.app.text.rich_text import label
 from inglenook.app.translations.figures import numbered
+from inglenook.app.translations.sentences import said_list
 from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
 from inglenook.storage.personas import Persona
@@ -138,7 +139,7 @@ class SettingsJoin(QObject):
         return self._app.settings.value(key)
 
     def _show_style(self) -> None:
-        words = values_in_words(self._app.settings.style())
+        words = said_list(values_in_words(self._app.settings.style()))
         self.page.show_hint(
             "chat.preset", self.tr("Precise keeps to what is likeliest. Now: {0}.").format(words)
         )

@@ -39,6 +39,11 @@ def said(sentence: str) -> str:
     return QCoreApplication.translate(CONTEXT, sentence) if sentence else sentence
 
 
+def said_list(pieces: str) -> str:
+    """Return pieces that commas join, such as "temperature 0.7, top k 40", each in the window's language."""
+    return figures.listed([said(piece) for piece in pieces.split(", ")]) if pieces else ""
+
+
 @dataclass(frozen=True, slots=True)
 class _Template:
     """A sentence with places between its own stretches `parts`, the longest of which is its `anchor`."""

@@ -184,3 +184,16 @@ def test_the_window_is_mirrored_where_it_is_read_from_right_to_left(spoken: Wind
         send.mapToGlobal(send.rect().center()).x()
         < window.chat.composer.mapToGlobal(window.chat.composer.rect().center()).x()
     )
+
+
+@pytest.mark.parametrize("spoken", ["de"], indirect=True)
+def test_a_fraction_is_written_and_read_with_the_comma_of_the_language(spoken: WindowDesk) -> None:
+    spoken.window.pages.show_page("settings")
+    spoken.application.settings.set("appearance.scale", 1.25)
+    field = spoken.join.settings.page.rows["appearance.scale"].field
+    assert field.control.text() == "1,25"
+
+    field.control.setText("1,5")
+    field.commit()
+
+    assert spoken.application.settings.value("appearance.scale") == 1.5
