@@ -6,15 +6,18 @@ stand under two headings; then there are two quotes. Pure.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from inglenook.app.answers.claims import Claims, Ground, claims_of, terms
 from inglenook.storage.records import Hit, Place
-from inglenook.storage.sentences import is_heading, split_sentences
+from inglenook.storage.sentences import is_heading, is_row, split_sentences
 
 MAX_QUOTES = 3
 
 _WEIGHT_OF_CLAIM = 2
+# The line below the head of a table in Markdown.
+_RULE = re.compile(r"[\s|:+-]+")
 
 Range = tuple[int, int]
 
@@ -87,7 +90,15 @@ class QuotedPassage:
         first, last = max(0, inside[0] - 2), min(len(self._parts) - 1, inside[-1] + 1)
         chunk = self.hit.chunk
         around = self._text[self._parts[first][0] : self._parts[last][1]]
-        return f"{chunk.document_name}\n{chunk.context}\n{self.heading(quote[0])}\n{around}"
+        head = self._text[slice(*self._parts[self._head_of(inside[0])])]
+        return f"{chunk.document_name}\n{chunk.context}\n{self.heading(quote[0])}\n{head}\n{around}"
+
+    def _head_of(self, part: int) -> int:
+        """Return the first row of the table that a part is a row of, which says what its cells are; else the part."""
+        head = part
+        while part >= 0 and (is_row(row := self._text[slice(*self._parts[part])]) or _RULE.fullmatch(row)):
+            head, part = part, part - 1
+        return head
 
     def heading(self, start: int) -> str:
         """Return the headings above a position, from the outermost, line by line."""

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inglenook.app.answers.claims import NUMBER_WORDS, Claims, Ground, claims_of, terms
-from inglenook.app.answers.units import contradicts
+from inglenook.app.answers.like_words import LIKE_WORDS
+from inglenook.app.answers.units import UNITS, contradicts
 from inglenook.storage.content_words import stem
 from inglenook.storage.segmentation import is_single_of_pairs
 from inglenook.storage.sentences import is_row
@@ -72,58 +73,6 @@ _ASKING = frozenset(
         r"\w+", "year years date many much type kind sort name percentage number another give tell"
     )
 )
-# Forms and kin of a word that no ending shows.
-_SAME = {
-    form: forms.split()[0]
-    for forms in [
-        "win won",
-        "build built",
-        "write wrote written",
-        "begin began begun",
-        "become became",
-        "lead led",
-        "make made",
-        "take took taken",
-        "give gave given",
-        "hold held",
-        "find found",
-        "send sent",
-        "sell sold",
-        "lose lost",
-        "leave left",
-        "meet met",
-        "pay paid",
-        "grow grew grown",
-        "fall fell fallen",
-        "rise rose risen",
-        "choose chose chosen",
-        "fight fought",
-        "buy bought",
-        "bring brought",
-        "teach taught",
-        "think thought",
-        "know knew known",
-        "speak spoke spoken",
-        "run ran",
-        "see saw seen",
-        "go went gone",
-        "come came",
-        "keep kept",
-        "spend spent",
-        "stand stood",
-        "tell told",
-        "die died dead death",
-        "bear born birth",
-        "drive drove driven",
-        "high height",
-        "weigh weight",
-        "long length",
-        "wide width",
-        "deep depth",
-        "old age aged",
-    ]
-    for form in forms.split()[1:]
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +97,7 @@ def is_said(sentence: str, question: str, cited: Sequence[Cited]) -> bool:
         _holds_words(said, question, near)
         and _is_about(said, question, near, around)
         and _agrees_on_no(said, "\n".join(each.quote for each in cited))
-        and not contradicts(said, "\n".join(parts))
+        and not contradicts(said, parts)
         and not _is_of_another(said, question, parts)
     )
 
@@ -216,7 +165,7 @@ def _common_prefix(one: str, other: str) -> int:
 
 
 def _words(text: str) -> set[str]:
-    found = {_SAME.get(word, word) for word in terms(text)} - _NEGATIONS - _EMPTY
+    found = {LIKE_WORDS.get(word, word) for word in terms(text)} - _NEGATIONS - _EMPTY
     return {word for word in found if not any(c.isdigit() for c in word)}
 
 
@@ -270,7 +219,7 @@ def _is_of_another(said: str, question: str, parts: Sequence[str]) -> bool:
     """
     asked, claims = claims_of(question), claims_of(said)
     subject, named = asked.names or claims.names, {*asked.names, *claims.names}
-    topic = _words(f"{said} {question}")
+    topic = _labels(f"{said} {question}")
     grounds = [Ground(part) for part in parts]
     for number in claims.numbers:
         wanted = Claims(numbers=(number,))
@@ -279,8 +228,9 @@ def _is_of_another(said: str, question: str, parts: Sequence[str]) -> bool:
         if not beside or Ground(question).num_held(wanted):
             continue
         if all(is_row(ground.text) for ground in beside):
-            if not any(_words(g.text) & topic for g in beside) and any(
-                is_row(g.text) and _words(g.text) & topic for g in others
+            rows = [g for g in others if is_row(g.text)]
+            if not any(_labels(g.text) & topic for g in beside) and any(
+                _labels(g.text) & topic for g in rows
             ):
                 return True
         elif subject and not any(_has_any(ground, subject) for ground in beside):
@@ -291,6 +241,11 @@ def _is_of_another(said: str, question: str, parts: Sequence[str]) -> bool:
             ):
                 return True
     return False
+
+
+def _labels(text: str) -> set[str]:
+    """Return the words that can say what a row is about, as "V200", and no units."""
+    return {word for word in terms(text) if not word.isdigit() and word not in UNITS}
 
 
 def _is_alike(one: str, other: str) -> bool:

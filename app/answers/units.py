@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from decimal import Decimal
 
 from inglenook.app.answers.claims import NUMBER, readings
+from inglenook.storage.sentences import is_row
 
 _ALIKE = (
     "% percent pct prozent procent % pourcent",
@@ -39,7 +41,8 @@ _ALIKE = (
     "°c celsius",
     "°f fahrenheit",
 )
-_UNITS = {word: kind.split()[0] for kind in _ALIKE for word in kind.split()}
+UNITS = {word: kind.split()[0] for kind in _ALIKE for word in kind.split()}
+"""Each spelling of a unit or scale with the one that stands for all of them."""
 _AFTER = re.compile(r"[\s\u00a0\u202f-]{0,2}(%|°[CF]|[$€£¥]|per cent|[^\W\d_]+)", re.I)
 _SCALES = frozenset(("thousand", "million", "billion", "trillion"))
 
@@ -52,11 +55,11 @@ def units_of(text: str) -> Units:
     for match in NUMBER.finditer(text):
         units = set()
         before = text[: match.start()].rstrip()[-1:]
-        if before in _UNITS:
-            units.add(_UNITS[before])
+        if before in UNITS:
+            units.add(UNITS[before])
         after = _AFTER.match(text, match.end())
         for _ in range(2):
-            unit = _UNITS.get(after.group(1).lower().replace("per cent", "percent")) if after else None
+            unit = UNITS.get(after.group(1).lower().replace("per cent", "percent")) if after else None
             if unit is None or after is None:
                 break
             units.add(unit)
@@ -66,12 +69,22 @@ def units_of(text: str) -> Units:
     return found
 
 
-def contradicts(sentence: str, text: str) -> bool:
-    """Return whether a number of the sentence has a unit, and in the text has others wherever it stands."""
-    in_text = units_of(text)
+def contradicts(sentence: str, parts: Sequence[str]) -> bool:
+    """Return whether a number of the sentence has a unit, and in sentences and rows of a text has others wherever it stands.
+
+    Without a unit it may stand in a table whose head has the unit, unless another cell of its row has it.
+    """
+    known = [(units_of(part), is_row(part)) for part in parts]
     for value, units in units_of(sentence).items():
-        others = in_text.get(value, set())
-        # Without a unit it may stand in a table whose head has the unit.
-        if units - {""} and others and "" not in others and not (units - {""}) & others:
+        wanted = units - {""}
+        found = [(there, row) for there, row in known if value in there]
+        if wanted and found and not any(_may_be(value, wanted, there, row) for there, row in found):
             return True
     return False
+
+
+def _may_be(value: Decimal, wanted: set[str], there: Units, is_in_row: bool) -> bool:
+    if wanted & there[value]:
+        return True
+    of_others = {unit for other, units in there.items() if other != value for unit in units}
+    return "" in there[value] and not (is_in_row and wanted & of_others)

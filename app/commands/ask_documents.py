@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from inglenook.app.answers import citations
-from inglenook.app.answers.open_turn import MAX_NEAREST, UNSUPPORTED
+from inglenook.app.answers.open_turn import MAX_NEAREST
 from inglenook.app.answers.prompts import Prompt, Room, build_prompt, place_text
 from inglenook.app.answers.retrieval import Evidence
 from inglenook.app.answers.sentence_checks import is_baseless_answer, sentence_checks
@@ -28,6 +28,7 @@ from inglenook.engine.request import Finished, Loaded, LoadOptions, Request
 from inglenook.storage.records import NewSource
 
 MAX_ATTEMPTS = 5
+UNSUPPORTED = "Nothing in this answer was found in the documents. Check it against their pages."
 _MOST_CHARS = 200
 
 

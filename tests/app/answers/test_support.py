@@ -85,6 +85,23 @@ def test_a_number_of_its_own_row_is_a_ground() -> None:
     assert chips("Revenue was 508 in 2023.", "What was the revenue in 2023?", ACCOUNTS) != []
 
 
+MANUAL = "| Model | Flow (l/min) | Weight |\n|---|---|---|\n| V100 | 45 | 3.2 kg |\n| V200 | 90 | 5.8 kg |"
+
+
+@pytest.mark.parametrize(
+    ("reply", "quote"),
+    [
+        ("The V200 weighs 5.8 kg.", "| V200 | 90 | 5.8 kg |"),
+        ("5.8 kg", "| V200 | 90 | 5.8 kg |"),
+        ("The V200 weighs 3.2 kg.", None),
+        ("The V200 weighs 90 kg.", None),
+        ("3.2 kg", None),
+    ],
+)
+def test_a_cell_is_read_with_the_head_of_its_table_and_its_own_row(reply: str, quote: str | None) -> None:
+    assert chips(reply, "How heavy is the V200?", MANUAL) == ([quote] if quote else [])
+
+
 def test_each_chip_of_a_sentence_is_needed() -> None:
     other = "In Pell, 34 metres of rope are kept in the tower of the old harbour, which is high."
 
@@ -142,8 +159,11 @@ def test_a_sentence_without_ground_is_not_found_while_written_and_when_shown_aga
         ("It cost $508.", "Revenue | 412 | 508", False),
         ("It took 34 days.", "34 days and 34 hours", False),
         ("34", "34 metres", False),
+        ("It is 34 feet.", "It is 34\nmetres.", True),
+        ("It has 90 kg.", "V200 | 90 | 5.8 kg", True),
+        ("From 34 kg on.", "It has 34 to 57 kg.", False),
         ("", "", False),
     ],
 )
 def test_units_contradict_where_the_number_has_only_others(sentence: str, text: str, is_other: bool) -> None:
-    assert contradicts(sentence, text) == is_other
+    assert contradicts(sentence, [text]) == is_other

@@ -15,7 +15,6 @@ from citations import invent_facts, write_pdf
 from fake_client import Asked, FakeClient
 from small_pdf import write_pdf as write_small_pdf
 
-from inglenook.app.answers.open_turn import UNSUPPORTED
 from inglenook.app.cli import run
 from inglenook.app.commands import ask_command, asked_documents
 from inglenook.engine.memory import MemoryState
