@@ -17,6 +17,7 @@ from small_pdf import write_pdf as write_small_pdf
 
 from inglenook.app.cli import run
 from inglenook.app.commands import ask_command, asked_documents
+from inglenook.app.commands.ask_documents import UNSUPPORTED
 from inglenook.engine.memory import MemoryState
 from inglenook.engine.model_library import ModelLibrary
 
