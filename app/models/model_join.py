@@ -17,6 +17,7 @@ from inglenook.app.models.model_card import CardState, ModelCard, gigabytes
 from inglenook.app.models.model_settings_join import ModelSettingsJoin
 from inglenook.app.models.model_shelf import ShelfState
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations.sentences import said
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
@@ -166,7 +167,7 @@ class ModelJoin(QObject):
         self._warned = (state.path, verdict.words)
         title = self._title(state)
         line = BannerLine(
-            f"{label(title, 60)} · {verdict.words}",
+            f"{label(title, 60)} · {said(verdict.words)}",
             "error",
             self.tr("See what was found"),
             lambda: self._show_findings(state.name),

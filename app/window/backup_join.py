@@ -9,11 +9,12 @@ import threading
 from datetime import datetime
 from pathlib import Path
 
-from PySide6.QtCore import QLocale, QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog
 
 from inglenook.app.application import Application
 from inglenook.app.text.rich_text import label
+from inglenook.app.translations import figures
 from inglenook.app.window.banner import BannerLine
 from inglenook.app.window.confirmation import confirm
 from inglenook.app.window.main_window import MainWindow
@@ -69,7 +70,7 @@ class BackupJoin(QObject):
             return target.stat().st_size
 
         def done(size: int) -> None:
-            shown = QLocale().formattedDataSize(size, 1, QLocale.DataSizeFormat.DataSizeSIFormat)
+            shown = figures.size(size)
             words = self.tr("Everything was backed up into {0} ({1}). Models are not in it.")
             self._end(words.format(label(target.name, 80), shown))
 
@@ -92,7 +93,7 @@ class BackupJoin(QObject):
 
     def _ask(self, path: Path, found: BackupContents) -> None:
         words = self.tr("“{0}” holds {1} chats with {2} messages, and {3} documents.")
-        numbers = [QLocale().toString(n) for n in (found.conversations, found.messages, found.documents)]
+        numbers = [figures.count(n) for n in (found.conversations, found.messages, found.documents)]
         confirm(
             self._window,
             title=self.tr("Restore a backup"),
@@ -112,7 +113,7 @@ class BackupJoin(QObject):
             self._end(self.tr("Everything of the backup was here already; nothing was added."))
             return
         words = self.tr("Added {0} chats, {1} messages and {2} documents. Nothing that was here was changed.")
-        numbers = [QLocale().toString(n) for n in (report.conversations, report.messages, report.documents)]
+        numbers = [figures.count(n) for n in (report.conversations, report.messages, report.documents)]
         self._app.settings.load(stored)
         self._app.indexing.start()
         self._end(words.format(*numbers))

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QLocale, QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from inglenook.app.text.plain_label import PlainLabel, button
+from inglenook.app.translations import figures
 from inglenook.app.window.centred_column import centred
 from inglenook.app.window.icons import icon
 from inglenook.app.window.theme import Theme
@@ -100,7 +101,7 @@ class PrivacyPage(QWidget):
             if (widget := item.widget()) is not None:
                 widget.deleteLater()
         for row, place in enumerate(places):
-            size = "…" if place.size_bytes < 0 else _size_words(place.size_bytes)
+            size = "…" if place.size_bytes < 0 else figures.size(place.size_bytes)
             self._grid.addWidget(PlainLabel(place.what), row, 0, Qt.AlignmentFlag.AlignTop)
             where = PlainLabel(place.path, look="muted", is_selectable=True)
             self._grid.addWidget(where, row, 1, Qt.AlignmentFlag.AlignTop)
@@ -151,7 +152,3 @@ class PrivacyPage(QWidget):
         )
         for lock in self._locks:
             lock.setPixmap(picture)
-
-
-def _size_words(size_bytes: int) -> str:
-    return QLocale().formattedDataSize(size_bytes, 1, QLocale.DataSizeFormat.DataSizeSIFormat)
