@@ -70,6 +70,10 @@ class WindowDesk:
         return self.window.chat.model.messages
 
     @property
+    def texts(self) -> list[str]:
+        return [message.text for message in self.messages]
+
+    @property
     def titles(self) -> list[str]:
         return [entry.title for entry in self.window.sidebar.chats.model.entries]
 

@@ -26,10 +26,6 @@ HOSTILE = (
 )
 
 
-def texts(desk: WindowDesk) -> list[str]:
-    return [message.text for message in desk.messages]
-
-
 def shown(desk: WindowDesk, index: int) -> list[str]:
     view = desk.window.chat.view
     rows = [w for w in view.visible_widgets() if w.message_id == desk.messages[index].id]
@@ -59,15 +55,15 @@ def test_a13_a_running_chat_that_is_reopened_has_its_text_and_a_stop_that_works(
     desk.qtbot.waitUntil(lambda: len(desk.client.requests) == 1)
     running = desk.client.requests[-1]
     running.say("Once", 1)
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Long?", "Once"])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Long?", "Once"])
     chat = desk.join.chats.conversation_id
     desk.window.actions_by_name["new_chat"].trigger()
     running.say(" upon", 2)
 
     desk.window.sidebar.chats.activated.emit(chat)
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Long?", "Once upon"])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Long?", "Once upon"])
     running.say(" a time", 3)
-    desk.qtbot.waitUntil(lambda: texts(desk)[-1] == "Once upon a time")
+    desk.qtbot.waitUntil(lambda: desk.texts[-1] == "Once upon a time")
     assert desk.window.chat.composer.is_streaming
     QTest.mouseClick(desk.window.chat.composer.send_button, Qt.MouseButton.LeftButton)
 
@@ -85,15 +81,15 @@ def test_a18_no_node_of_the_tree_is_lost_by_editing_and_flipping_versions(
     desk.window.chat.composer.set_text("Q2b")
     QTest.keyClick(desk.window.chat.composer.edit, Qt.Key.Key_Return)
     answer(desk, 4, "A2b")
-    assert texts(desk) == ["Q1", "A1", "Q2b", "A2b"]
+    assert desk.texts == ["Q1", "A1", "Q2b", "A2b"]
     before = tree(desk)
 
     for name, want in (("previous", "Q2"), ("next", "Q2b"), ("previous", "Q2")):
         view.act_on(desk.messages[2].id, name)
-        desk.qtbot.waitUntil(lambda want=want: texts(desk)[2] == want)  # type: ignore[misc]
+        desk.qtbot.waitUntil(lambda want=want: desk.texts[2] == want)  # type: ignore[misc]
     desk.close()
     again = WindowDesk(qtbot, theme, tmp_path).start()
-    qtbot.waitUntil(lambda: texts(again) == ["Q1", "A1", "Q2", "A2", "Q3", "A3"])
+    qtbot.waitUntil(lambda: again.texts == ["Q1", "A1", "Q2", "A2", "Q3", "A3"])
     after = tree(again)
     again.close()
 
@@ -193,7 +189,7 @@ def test_a25_a_giant_message_neither_stops_the_start_nor_the_chat(
     again = WindowDesk(qtbot, theme, tmp_path).start()
     qtbot.waitUntil(lambda: len(again.messages) == 2 and bool(shown(again, 1)), timeout=20_000)
     again.ask("Short", "fine")
-    last = texts(again)[-1]
+    last = again.texts[-1]
     again.close()
 
     assert last == "fine"

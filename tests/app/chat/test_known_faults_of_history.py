@@ -41,10 +41,6 @@ def make_desk(qtbot: QtBot, theme: Theme, tmp_path: Path) -> Iterator[MakeDesk]:
         desk.close()
 
 
-def texts(desk: WindowDesk) -> list[str]:
-    return [message.text for message in desk.messages]
-
-
 def history(desk: WindowDesk) -> list[tuple[str, str, str]]:
     """Every chat with each of its messages: title, role, text."""
     found: list[list[tuple[str, str, str]]] = []
@@ -77,7 +73,7 @@ def change(desk: WindowDesk, row: int, text: str, answer: str) -> None:
     desk.qtbot.waitUntil(lambda: len(desk.client.requests) == count + 1)
     desk.client.requests[-1].say(answer, 1)
     desk.client.requests[-1].finish()
-    desk.qtbot.waitUntil(lambda: texts(desk)[-1] == answer and desk.messages[-1].state == "complete")
+    desk.qtbot.waitUntil(lambda: desk.texts[-1] == answer and desk.messages[-1].state == "complete")
 
 
 def test_a19_edits_before_and_in_a_fork_are_there_after_a_restart(make_desk: MakeDesk) -> None:
@@ -88,21 +84,21 @@ def test_a19_edits_before_and_in_a_fork_are_there_after_a_restart(make_desk: Mak
     original = desk.join.chats.conversation_id
     desk.window.chat.view.act_on(desk.messages[-1].id, "fork")
     desk.qtbot.waitUntil(lambda: desk.join.chats.conversation_id not in (original, None))
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Q1", "A1", "Q2 edited", "A2 edited"])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Q1", "A1", "Q2 edited", "A2 edited"])
     change(desk, 2, "Q2 in the fork", "A2 in the fork")
     forked = desk.join.chats.conversation_id
     before = history(desk)
     desk.close()
 
     again = make_desk("here")
-    again.qtbot.waitUntil(lambda: texts(again) == ["Q1", "A1", "Q2 in the fork", "A2 in the fork"])
+    again.qtbot.waitUntil(lambda: again.texts == ["Q1", "A1", "Q2 in the fork", "A2 in the fork"])
     assert again.join.chats.conversation_id == forked
     assert history(again) == before
     again.window.sidebar.chats.activated.emit(original)
-    again.qtbot.waitUntil(lambda: texts(again) == ["Q1", "A1", "Q2 edited", "A2 edited"])
+    again.qtbot.waitUntil(lambda: again.texts == ["Q1", "A1", "Q2 edited", "A2 edited"])
     again.window.chat.view.act_on(again.messages[2].id, "previous")
 
-    again.qtbot.waitUntil(lambda: texts(again) == ["Q1", "A1", "Q2", "A2"])
+    again.qtbot.waitUntil(lambda: again.texts == ["Q1", "A1", "Q2", "A2"])
 
 
 def test_a22_titles_bodies_and_other_versions_are_found(make_desk: MakeDesk) -> None:
@@ -115,9 +111,7 @@ def test_a22_titles_bodies_and_other_versions_are_found(make_desk: MakeDesk) -> 
     desk.qtbot.waitUntil(lambda: len(desk.client.requests) == 3)
     desk.client.requests[-1].say("The newer one.", 1)
     desk.client.requests[-1].finish()
-    desk.qtbot.waitUntil(
-        lambda: texts(desk)[-1] == "The newer one." and desk.messages[-1].state == "complete"
-    )
+    desk.qtbot.waitUntil(lambda: desk.texts[-1] == "The newer one." and desk.messages[-1].state == "complete")
     chats = desk.window.sidebar.chats
     for words, where, found in SEARCHES:
         next(action for action in chats.filter_button.fill().actions() if action.text() == where).trigger()

@@ -10,10 +10,6 @@ from PySide6.QtTest import QTest
 from window_desk import WindowDesk
 
 
-def texts(desk: WindowDesk) -> list[str]:
-    return [message.text for message in desk.messages]
-
-
 def begin(desk: WindowDesk, question: str, words: str = "Once") -> int:
     """Ask, let the reply begin, and return the chat's id."""
     count = len(desk.client.requests)
@@ -59,7 +55,7 @@ def test_a_chat_deleted_while_it_is_answered_with_one_waiting_is_quiet_and_comes
     desk.window.banner.button.click()
     desk.qtbot.waitUntil(lambda: desk.join.chats.conversation_id == chat)
 
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Long?", "Once"])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Long?", "Once"])
     assert desk.messages[-1].state == "stopped"
     assert len(desk.window.chat.queue.chips) == 2
     assert desk.window.chat.queue.is_paused
@@ -74,11 +70,11 @@ def test_taking_a_chat_back_while_another_is_answered_disturbs_neither(desk: Win
     second = begin(desk, "Second?")
 
     undo.click()
-    desk.qtbot.waitUntil(lambda: desk.join.chats.conversation_id == first and texts(desk) == ["First?", "1"])
+    desk.qtbot.waitUntil(lambda: desk.join.chats.conversation_id == first and desk.texts == ["First?", "1"])
     assert not desk.window.chat.composer.is_streaming
     desk.client.requests[-1].say(" more", 2)
     open_chat(desk, second)
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Second?", "Once more"])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Second?", "Once more"])
     desk.client.requests[-1].finish()
 
     desk.qtbot.waitUntil(lambda: desk.messages[-1].state == "complete")
@@ -94,7 +90,7 @@ def test_stop_pressed_again_and_again_stops_once_and_the_next_question_is_asked(
 
     desk.ask("Short?", "Yes.")
 
-    assert texts(desk) == ["Long?", "Once", "Short?", "Yes."]
+    assert desk.texts == ["Long?", "Once", "Short?", "Yes."]
 
 
 def test_what_is_asked_after_stop_is_asked_as_soon_as_the_engine_has_let_go(desk: WindowDesk) -> None:
@@ -121,7 +117,7 @@ def test_every_action_on_a_turn_while_a_reply_is_written_is_done_or_says_why_not
     desk.client.requests[-1].finish()
 
     desk.qtbot.waitUntil(lambda: desk.messages[-1].state == "complete")
-    assert texts(desk) == ["First?", "1", "Second?", "Once more"]
+    assert desk.texts == ["First?", "1", "Second?", "Once more"]
     assert len(desk.client.requests) == 2
     assert stored(desk)[-1][1:] == ("Once more", "complete")
 
@@ -135,7 +131,7 @@ def test_a_fork_of_a_turn_whose_reply_is_being_written_lives_alone(desk: WindowD
 
     open_chat(desk, original)
     desk.qtbot.waitUntil(
-        lambda: texts(desk) == ["Long?", "Once more"] and desk.messages[-1].state == "complete"
+        lambda: desk.texts == ["Long?", "Once more"] and desk.messages[-1].state == "complete"
     )
     assert len(desk.titles) == 2
     assert not any(status == "streaming" for _, _, status in stored(desk))
@@ -155,7 +151,7 @@ def test_leaving_a_temporary_chat_that_is_answered_stops_it_and_leaves_nothing(d
     assert secret.is_cancelled
     secret.say("late", 9)
     secret.finish("cancelled")
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Kept?", "Yes."])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Kept?", "Yes."])
     assert not desk.window.chat.composer.is_streaming
     assert desk.window.chat.queue.isHidden()
     assert "Secret" not in str(stored(desk))
@@ -172,15 +168,15 @@ def test_two_chats_answered_at_once_keep_their_words_and_their_queues_apart(desk
         a.say("one ", 1)
         b.say("two ", 2)
     b.finish()
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Second?", "two " * 21])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Second?", "two " * 21])
     open_chat(desk, first)
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["First?", "one " * 21])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["First?", "one " * 21])
     a.finish()
     desk.qtbot.waitUntil(lambda: len(desk.client.requests) == 3)
 
-    desk.qtbot.waitUntil(lambda: texts(desk)[2:] == ["First waits", ""])
+    desk.qtbot.waitUntil(lambda: desk.texts[2:] == ["First waits", ""])
     open_chat(desk, second)
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Second?", "two " * 21])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Second?", "two " * 21])
 
 
 def test_a_question_asked_while_the_model_loads_is_asked_once_it_stands_and_can_be_stopped_before(
@@ -192,7 +188,7 @@ def test_a_question_asked_while_the_model_loads_is_asked_once_it_stands_and_can_
     if not desk.can_write:
         pytest.fail("nothing can be written while a model loads")
     desk.send("Too early?")
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Too early?", ""])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Too early?", ""])
     assert desk.client.requests == []
     QTest.keyClick(desk.window.chat.composer.edit, Qt.Key.Key_Escape)
     desk.qtbot.waitUntil(lambda: desk.messages[-1].state == "stopped")
@@ -235,7 +231,7 @@ def test_an_export_while_a_reply_is_written_has_what_there_is_and_disturbs_nothi
     desk.client.requests[-1].say(" and the rest", 2)
     desk.client.requests[-1].finish()
 
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Long?", "Half of it and the rest"])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Long?", "Half of it and the rest"])
     assert "Long?" in (tmp_path / "chat.md").read_text()
 
 

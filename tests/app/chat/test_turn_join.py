@@ -15,10 +15,6 @@ from window_desk import WindowDesk
 from inglenook.app.window.theme import Theme
 
 
-def texts(desk: WindowDesk) -> list[str]:
-    return [message.text for message in desk.messages]
-
-
 def press(desk: WindowDesk, row: int, name: str) -> None:
     """Click a button of a message, by the beginning of its accessible name."""
 
@@ -69,14 +65,14 @@ def test_a_question_edited_and_asked_again_keeps_the_old_one_as_a_version(desk: 
     answer(desk, 3, "Paris.")
 
     assert prompt(desk) == ["Capital of France?"]
-    assert texts(desk) == ["Capital of France?", "Paris."]
+    assert desk.texts == ["Capital of France?", "Paris."]
     assert (desk.messages[0].branch, desk.messages[0].num_branches) == (1, 2)
     assert not desk.window.chat.edit_bar.isVisible()
 
     press(desk, 0, "Earlier version")
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Capitol of France?", "A building.", "Where?", "There."])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Capitol of France?", "A building.", "Where?", "There."])
     press(desk, 0, "Later version")
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["Capital of France?", "Paris."])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["Capital of France?", "Paris."])
 
 
 def test_the_first_question_after_an_edit_comes_back_after_a_restart(
@@ -92,7 +88,7 @@ def test_the_first_question_after_an_edit_comes_back_after_a_restart(
     again = WindowDesk(qtbot, theme, tmp_path).start()
     qtbot.waitUntil(lambda: len(again.messages) == 2)
 
-    assert texts(again) == ["New", "two"]
+    assert again.texts == ["New", "two"]
     assert again.messages[0].num_branches == 2
     again.close()
 
@@ -104,7 +100,7 @@ def test_a_message_only_saved_is_not_asked_again_and_the_draft_comes_back(desk: 
     press(desk, 0, "Edit")
     desk.window.chat.composer.set_text("The question")
     QTest.mouseClick(desk.window.chat.edit_bar.save_button, Qt.MouseButton.LeftButton)
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["The question", "An answer."])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["The question", "An answer."])
 
     assert len(desk.client.requests) == 1
     assert desk.window.chat.composer.text() == "half a thought"
@@ -119,7 +115,7 @@ def test_escape_leaves_an_edit_and_the_message_as_it_was(desk: WindowDesk) -> No
 
     assert not desk.window.chat.edit_bar.isVisible()
     assert desk.window.chat.composer.text() == ""
-    assert texts(desk) == ["A question", "An answer."]
+    assert desk.texts == ["A question", "An answer."]
 
 
 def test_a_reply_edited_is_what_the_model_is_told_it_said(desk: WindowDesk) -> None:
@@ -128,7 +124,7 @@ def test_a_reply_edited_is_what_the_model_is_told_it_said(desk: WindowDesk) -> N
     choose(desk, 1, "Edit this reply…")
     desk.window.chat.composer.edit.clear()
     desk.send("A right answer.")
-    desk.qtbot.waitUntil(lambda: texts(desk)[1] == "A right answer.")
+    desk.qtbot.waitUntil(lambda: desk.texts[1] == "A right answer.")
     assert len(desk.client.requests) == 1
     desk.ask("And?", "So.")
 
@@ -141,7 +137,7 @@ def test_answering_again_makes_a_version(desk: WindowDesk) -> None:
     press(desk, 1, "Answer again")
     answer(desk, 2, "Second.")
 
-    assert texts(desk) == ["A question", "Second."]
+    assert desk.texts == ["A question", "Second."]
     assert (desk.messages[1].branch, desk.messages[1].num_branches) == (1, 2)
 
 
@@ -150,12 +146,12 @@ def test_a_chat_forks_at_a_message(desk: WindowDesk) -> None:
     desk.ask("Two", "2")
 
     choose(desk, 1, "New chat from here")
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["One", "1"])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["One", "1"])
     desk.ask("Three", "3")
 
     assert desk.titles == ["One (from here)", "One"]
     desk.window.sidebar.chats.activated.emit(desk.window.sidebar.chats.model.entries[1].id)
-    desk.qtbot.waitUntil(lambda: texts(desk) == ["One", "1", "Two", "2"])
+    desk.qtbot.waitUntil(lambda: desk.texts == ["One", "1", "Two", "2"])
 
 
 @pytest.mark.parametrize("is_meant", [True, False])
@@ -171,7 +167,7 @@ def test_a_turn_is_deleted_once_it_was_meant(desk: WindowDesk, is_meant: bool) -
     next(button for button in box.buttons() if button.text().replace("&", "") == words).click()
 
     left = ["One", "1", "Three", "3"] if is_meant else ["One", "1", "Two", "2", "Three", "3"]
-    desk.qtbot.waitUntil(lambda: texts(desk) == left)
+    desk.qtbot.waitUntil(lambda: desk.texts == left)
 
 
 def test_messages_written_while_a_reply_comes_wait_and_are_sent_in_order(desk: WindowDesk) -> None:
@@ -192,7 +188,7 @@ def test_messages_written_while_a_reply_comes_wait_and_are_sent_in_order(desk: W
         desk.qtbot.waitUntil(lambda number=number: len(desk.client.requests) == number + 1)
     answer(desk, 3, "3")
 
-    assert texts(desk) == ["One", "1", "Two", "2", "Three", "3"]
+    assert desk.texts == ["One", "1", "Two", "2", "Three", "3"]
     assert not queue.isVisible()
 
 
@@ -223,7 +219,7 @@ def test_stopping_a_reply_holds_what_waits_until_it_is_sent(desk: WindowDesk) ->
     QTest.mouseClick(queue.send_button, Qt.MouseButton.LeftButton)
     answer(desk, 2, "2")
 
-    assert texts(desk)[-2:] == ["Two", "2"]
+    assert desk.texts[-2:] == ["Two", "2"]
 
 
 def test_what_waits_belongs_to_its_own_chat(desk: WindowDesk) -> None:
@@ -237,7 +233,7 @@ def test_what_waits_belongs_to_its_own_chat(desk: WindowDesk) -> None:
     desk.client.requests[0].finish()
     desk.qtbot.waitUntil(lambda: len(desk.client.requests) == 2)
 
-    assert texts(desk) == []
+    assert desk.texts == []
     assert prompt(desk) == ["One", "1", "Two"]
 
 
@@ -250,7 +246,7 @@ def test_arrows_and_e_work_on_the_message_under_the_keyboard(desk: WindowDesk) -
     QTest.keyClick(view, Qt.Key.Key_End)
 
     QTest.keyClick(view, Qt.Key.Key_Left)
-    desk.qtbot.waitUntil(lambda: texts(desk)[1] == "First.")
+    desk.qtbot.waitUntil(lambda: desk.texts[1] == "First.")
     QTest.keyClick(view, Qt.Key.Key_Home)
     QTest.keyClick(view, Qt.Key.Key_E)
 
