@@ -28,6 +28,8 @@ from inglenook.storage.parsing.found_documents import find_documents
 from inglenook.storage.parsing.opening import open_document
 
 _READ_BYTES = 1 << 20
+_MOST_READINGS = 3
+_KEEPS_CHANGING = "It was changed each time while it was read. Add it again when it is finished."
 
 
 def run_add(options: argparse.Namespace) -> int:
@@ -94,6 +96,14 @@ class _Reading:
 
     def add(self, path: Path) -> dict[str, object]:
         """Read one file unless it is unchanged; what is wrong with it is stored and returned, not raised."""
+        for _ in range(_MOST_READINGS):
+            result = self._add_once(path)
+            if result is not None:
+                return result
+        return {"path": str(path), "status": "refused", "error": _KEEPS_CHANGING}
+
+    def _add_once(self, path: Path) -> dict[str, object] | None:
+        """The same without another try: None where the file was changed while it was read."""
         try:
             found = path.stat()
             if self.encoding is None and self.known.get(str(path)) == (found.st_size, found.st_mtime_ns):
@@ -118,6 +128,9 @@ class _Reading:
                 self.password,
                 self.status,
             )
+            if parsed.sha256 != sha256:
+                self.documents.fail_version(document.version_id, _KEEPS_CHANGING)
+                return None
             if self.encoding:
                 self.documents.choose_encoding(document.id, parsed.encoding or "")
             self.documents.store(document.version_id, parsed)

@@ -14,7 +14,7 @@ import pypdf
 import pytest
 from small_pdf import write_pdf
 
-from inglenook.app.commands import document_password
+from inglenook.app.commands import document_password, documents_add
 from inglenook.app.commands.documents_command import add_documents
 from inglenook.app.errors import AppError, UsageError
 from inglenook.app.single_instance import SingleInstance
@@ -79,6 +79,29 @@ def test_a_changed_file_is_read_again(run: Run, papers: Path) -> None:
     assert run("add", "--json", str(papers))[1]["ready"] == 1
     assert run("search", "--json", "heron")[1]["hits"] == []
     assert len(run("search", "--json", "bittern")[1]["hits"]) == 1
+
+
+@pytest.mark.parametrize(("changes", "ready"), [(1, 1), (9, 0)])
+def test_a_file_that_changes_while_it_is_read_is_read_again_but_not_for_ever(
+    run: Run, papers: Path, monkeypatch: pytest.MonkeyPatch, changes: int, ready: int
+) -> None:
+    path, noted = papers / "log.txt", documents_add._noted
+    path.write_text("Line 0.\n")
+    left = iter(range(1, changes + 1))
+
+    def changed_afterwards(noted_path: Path) -> tuple[str, int, int]:
+        result = noted(noted_path)
+        if number := next(left, 0):
+            path.write_text("A later line.\n" * number)
+        return result
+
+    monkeypatch.setattr(documents_add, "_noted", changed_afterwards)
+
+    added = run("add", "--json", str(path))[1]
+
+    assert added["ready"] == ready
+    assert ready or "changed each time" in added["documents"][0]["error"]
+    assert len(run("search", "--json", "later")[1]["hits"]) == ready
 
 
 def test_what_cannot_be_read_is_told_and_the_rest_is_read(run: Run, papers: Path) -> None:
