@@ -115,6 +115,9 @@ class Studio:
         end_s = time.monotonic() + limit_s
         while not condition() and time.monotonic() < end_s:
             QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+            time.sleep(
+                0.005
+            )  # it comes back at once where nothing is due, and the engine wants the processor
             # Without a running loop, Qt keeps what is to be deleted, and in sight.
             QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
