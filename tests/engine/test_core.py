@@ -429,6 +429,20 @@ def test_a_load_in_place_of_one_that_runs_cancels_it_and_comes_next(tiny, monkey
         assert reply.result(T).finished.completion_tokens == 2
 
 
+def test_forgetting_an_owner_ends_its_requests_that_still_wait_for_a_load(tiny, monkeypatch):
+    go = slow_loads(monkeypatch)
+    with EngineClient.in_process() as client:
+        client.load(tiny, options=LoadOptions(backend="reference", num_threads=1))
+        mine = client.submit(replace(ask(max_tokens=2), owner="me"))
+        other = client.submit(replace(ask(max_tokens=2), owner="you"))
+        client.forget("me").result(T)
+        go.set()
+
+        assert mine.result(T).finished.finish_reason == "cancelled"
+        assert mine.text() == ""
+        assert other.result(T).finished.completion_tokens == 2
+
+
 def test_unloading_during_a_load_is_answered_when_the_load_has_ended(tiny, monkeypatch):
     go = slow_loads(monkeypatch)
     options = LoadOptions(backend="reference", num_threads=1)

@@ -7,10 +7,14 @@ import pytest
 
 from inglenook.engine.backend import StepCancelledError
 from inglenook.engine.client import EngineClient
+from inglenook.engine.completion import Completion
 from inglenook.engine.errors import InvalidRequestError
+from inglenook.engine.generation import Generation
 from inglenook.engine.kv_cache import KVTensors
 from inglenook.engine.model_runner import ModelRunner
-from inglenook.engine.request import Forgotten, LoadOptions, Request, SamplingParams
+from inglenook.engine.request import Forgotten, LoadOptions, Request, SamplingParams, TokenText
+from inglenook.engine.sequence import Sequence
+from inglenook.engine.slot import Slot
 
 T = 30.0
 
@@ -169,3 +173,38 @@ def test_a_stop_ends_a_long_step_of_the_native_kernels_at_its_next_layer(smollm2
         assert client.submit(ask(200, 8, cache_salt="cold")).result(T).token_ids == want
         assert client.stats().values["chat.kv_blocks_live"] == 0
     assert sorted(waits)[2] < whole / 4
+
+
+class Letters:
+    """A detokenizer of one letter a token."""
+
+    def feed(self, token_id):
+        return "abcdef"[token_id]
+
+    def flush(self):
+        return ""
+
+
+def test_cancelling_gives_out_what_was_held_back_for_a_stop_string():
+    events = []
+    slot = Slot("chat", lambda _, event: events.append(event))
+    generation = Generation(
+        Sequence(1, [5], 1),
+        SamplingParams(temperature=0, stop=("bcd",)),
+        seed=0,
+        max_tokens=9,
+        stop_token_ids=frozenset(),
+        detokenizer=Letters(),
+        lookup=None,
+    )
+    slot.completions[1] = Completion(
+        1, lambda _: generation, num_choices=1, seed=0, submitted=0.0, notices=(), left_out=()
+    )
+    shown = [generation.take(token_id)[1] for token_id in (0, 1, 2)]
+
+    slot.cancel(1)
+
+    text, finished = events
+    assert shown == [TokenText("a", (0,)), None, None]
+    assert text == TokenText("bc", (1, 2))
+    assert finished.finish_reason == "cancelled"
