@@ -21,6 +21,7 @@ from inglenook.storage.forget import forget_documents
 MAX_SAMPLES = 400
 
 _PHRASE_CHARS = 40
+_LEAST_PHRASE_CHARS = 6
 _RARE_WORD = re.compile(r"[^\W_]{8,40}")
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
@@ -108,12 +109,13 @@ def forget_with_receipt(db: Database, document_ids: Iterable[int]) -> ForgetRece
 
 
 def _samples(texts: Sequence[str]) -> list[str]:
-    """Take from each text a phrase of its middle and its longest word."""
+    """Take from each text a phrase of its middle, or all of a short one, and its longest word if that is a rare one."""
     result: dict[str, None] = {}
     for text in texts:
-        middle = len(text) // 2
-        phrase = text[middle : middle + _PHRASE_CHARS].strip()
-        if len(phrase) >= _PHRASE_CHARS // 2:
+        start = max(0, (len(text) - _PHRASE_CHARS) // 2)
+        # one line of it: only a page's text holds its line ends
+        phrase = max(text[start : start + _PHRASE_CHARS].split("\n"), key=len).strip()
+        if len(phrase) >= _LEAST_PHRASE_CHARS:
             result.setdefault(phrase)
         word = max(_RARE_WORD.findall(text), key=len, default="")
         if word:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from inglenook.storage.backup import back_up, migration_backup_path
 from inglenook.storage.database import Database
@@ -77,6 +78,20 @@ def test_a_setting_that_quotes_it_is_no_fault_of_forgetting(
     Settings(file_db).set("note", _SECRET)
 
     assert forget_with_receipt(file_db, [document.id]).num_shared == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["القهوة تزرع في اليمن", "猫は一日に十六時間眠る。", "see me at 9", "a b\nc d e f g\nh"]
+)
+def test_a_short_text_without_long_words_is_looked_for_too(
+    file_db: Database, documents_of: Callable[[Database], AddDocument], text: str
+) -> None:
+    document = documents_of(file_db)(text)
+
+    receipt = forget_with_receipt(file_db, [document.id])
+
+    assert receipt.is_clean
+    assert receipt.num_samples in (1, 2)
 
 
 def test_forgetting_nothing_is_fine(db: Database) -> None:
