@@ -14,6 +14,7 @@ from inglenook.app.text.reply_text import ReplyText
 # How much of a long message is cut into blocks in one turn of the event loop.
 FEED_CHARS = 64_000
 _KEPT = 64
+_KEPT_CHARS = 400_000
 
 
 class TranscriptTexts:
@@ -78,10 +79,19 @@ class TranscriptTexts:
         self._recent[index] = None
 
     def forget(self, bound: Iterable[int]) -> None:
-        """Drop the texts of short messages that have been out of sight longest; those `bound` to rows stay."""
-        bound = set(bound)
-        for index in list(self._recent)[: max(0, len(self._recent) - _KEPT)]:
-            text = self._texts[index]
-            if index not in bound and (text is None or text.num_parts == 1):
-                self._texts[index] = None
+        """Drop the texts that have been out of sight longest, beyond a number and a size; those `bound` to rows stay.
+
+        One that is read in several turns of the loop stays too: it would come back a piece at a time.
+        """
+        texts, bound = self._texts, set(bound)
+        sizes = {index: len(text.text) for index in self._recent if (text := texts[index]) is not None}
+        num_kept = len(self._recent)
+        num_chars = sum(size for size in sizes.values() if size <= FEED_CHARS)
+        for index in list(self._recent):
+            if num_kept <= _KEPT and num_chars <= _KEPT_CHARS:
+                return
+            size = sizes.get(index, 0)
+            if index not in bound and size <= FEED_CHARS:
+                texts[index] = None
                 del self._recent[index]
+                num_kept, num_chars = num_kept - 1, num_chars - size
