@@ -1,7 +1,49 @@
-"""What users of other chat programs report again and again (the letters are those of the study they were gathered in), tried here."""
+"""What users of other chat programs report again and again, each as a test of its whole kind: here, or where the table says.
+
+The letters are those of the study they were gathered in: A of chats, D of histories and their safety.
+
+    A1  Enter on a candidate sends half a word   test_a1_enter_on_a_candidate_sends_and_queues_nothing
+    A2  no scrolling up while a reply streams    test_a2_one_notch_up_leaves_the_end_while_code_streams
+    A3  the view jumps when the reply ends       test_a3_nothing_moves_when_the_reply_ends
+    A5  maths stays raw, A6 escaped dollars      test_maths_is_found
+    A7  text in angle brackets vanishes          test_t31_text_is_shown_alike_streamed_reloaded_and_exported
+    A9  a pasted question is turned to headings  test_a9_a_pasted_question_is_shown_as_it_is
+    A10 characters split over tokens             test_any_bytes_split_anywhere_decode_as_python_does_with_replace
+                                                 test_a10_a_character_that_was_cut_in_the_middle_is_whole_once_the_reply_goes_on
+    A11 Stop hides text, and the work goes on    test_cancelling_ends_with_cancelled_and_frees_the_blocks
+                                                 test_a_stop_ends_a_long_step_of_the_native_kernels_at_its_next_layer
+                                                 test_what_is_asked_after_stop_is_asked_as_soon_as_the_engine_has_let_go
+    A13 a running chat reopened has no Stop      test_a13_a_running_chat_that_is_reopened_has_its_text_and_a_stop_that_works
+    A14 a title made of hidden thoughts          test_a14_d3_a_title_that_fails_or_only_thinks_changes_no_title
+    A15 a thought that never closed is lost      test_a_thought_that_was_stopped_is_kept_marked_and_shown_after_a_restart
+                                                 test_a_thought_that_never_ends_is_kept_and_said_to_be_open
+    A17 a title reads the whole chat again       test_a_first_turn_is_named_by_a_request_that_goes_on_from_its_prompt
+                                                 test_the_next_question_cancels_it
+    A18 replies vanish when versions are flipped test_a18_no_node_of_the_tree_is_lost_by_editing_and_flipping_versions
+    A19 edits and forks overwrite each other     test_a19_edits_before_and_in_a_fork_are_there_after_a_restart
+    A21 a typo cannot be mended without a run    test_a_message_only_saved_is_not_asked_again_and_the_draft_comes_back
+    A22 the search misses titles                 test_a22_titles_bodies_and_other_versions_are_found
+    A23 find sees only what is on screen         test_words_are_found_out_of_sight_and_marked
+    A25 a giant message stops every start        test_a25_a_giant_message_neither_stops_the_start_nor_the_chat
+    A26 long streaming takes memory and time     test_a26_a_long_reply_neither_gathers_widgets_nor_documents_nor_undo
+                                                 test_sixty_pieces_a_second_leave_the_event_loop_free
+    A27 buttons without names, unread replies    test_a27_every_control_of_the_chat_page_has_a_name_and_a_reply_is_read_line_by_line
+                                                 test_a02_every_control_has_a_name_in_words_as_a_screen_reader_hears_it
+    D1  a history gone after an update           test_older_file_is_migrated_with_its_rows_and_a_backup
+    D2  what streamed is lost in a crash         test_fifty_kills_leave_a_sound_file_without_doubles
+                                                 test_killing_the_window_loses_at_most_half_a_second_and_leaves_no_process
+    D3  one failed title resets others           test_a14_d3_a_title_that_fails_or_only_thinks_changes_no_title
+    D5  a backup replaces what is here           test_d5_restoring_says_what_comes_merges_and_changes_nothing_that_is_here
+    D6  a backup without its documents           test_d6_documents_and_sources_come_along_to_a_clean_profile
+    D7  chats fused or doubled                   test_d7_restoring_twice_or_from_two_backups_keeps_chats_apart_and_makes_no_second_ones
+    D10 a damaged model is taken in              test_d10_a_file_that_was_cut_short_is_refused_by_name_and_not_added
+                                                 test_d10_of_several_shards_the_damaged_one_is_named
+    D11 a reopened chat forgets what was said    test_d11_a_reopened_chat_sends_the_prompt_that_the_live_one_would_have_sent
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from PySide6.QtCore import Qt
@@ -193,3 +235,10 @@ def test_a25_a_giant_message_neither_stops_the_start_nor_the_chat(
     again.close()
 
     assert last == "fine"
+
+
+def test_every_test_that_the_table_names_exists() -> None:
+    folder = Path(__file__).parent.parent.parent
+    defined = set(re.findall(r"def (test_\w+)", "".join(p.read_text() for p in folder.glob("**/test_*.py"))))
+
+    assert set(re.findall(r"test_\w+", __doc__)) <= defined
