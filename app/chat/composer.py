@@ -80,7 +80,7 @@ class Composer(QWidget):
         self.edit = _Edit(self._frame)
         self.edit.setAccessibleName(self.tr("Message"))
         self.attach_button = QPushButton(self._frame)
-        self.attach_button.setObjectName("quiet_button")
+        self.attach_button.setObjectName("attach_button")  # no least height, which would undo its size
         self.attach_button.setAccessibleName(self.tr("Attach files"))
         self.attach_button.setToolTip(self.tr("Attach files"))
         self.send_button = QPushButton(self._frame)

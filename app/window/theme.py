@@ -278,12 +278,13 @@ class Theme(QObject):
         QScrollBar::add-line, QScrollBar::sub-line {{ height: 0; width: 0; }}
         QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
         #message_view, #composer {{ background: {c.window}; border: none; }}
-        #quiet_button {{
+        #quiet_button, #attach_button {{
             background: transparent; color: {c.muted}; border: 1px solid transparent;
-            border-radius: {px(6)}px; padding: {px(3)}px {px(8)}px; min-height: {px(17)}px;
+            border-radius: {px(6)}px; padding: {px(3)}px {px(8)}px;
         }}
-        #quiet_button:hover {{ background: {c.hover}; color: {c.text}; }}
-        #quiet_button:focus {{ {ring(3, 8)} }}
+        #quiet_button {{ min-height: {px(17)}px; }}
+        #quiet_button:hover, #attach_button:hover {{ background: {c.hover}; color: {c.text}; }}
+        #quiet_button:focus, #attach_button:focus {{ {ring(3, 8)} }}
         #chip:focus {{ {ring(3, 10)} }}
         #message_status {{ color: {c.muted}; background: transparent; }}
         #message_status[failed="true"] {{ color: {c.error}; }}

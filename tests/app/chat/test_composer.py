@@ -52,6 +52,14 @@ def test_enter_sends_and_empties_the_field(
     assert composer.text() == ""
 
 
+def test_both_buttons_are_of_one_size_and_on_one_line(composer: Composer, theme: Theme) -> None:
+    attach, send = composer.attach_button.geometry(), composer.send_button.geometry()
+
+    assert attach.size() == send.size()
+    assert attach.center().y() == send.center().y()
+    assert attach.height() == theme.px(36)
+
+
 def test_shift_enter_breaks_the_line(composer: Composer, qtbot: QtBot) -> None:
     texts = sent(composer)
 
