@@ -13,7 +13,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QLocale, Qt
 from PySide6.QtGui import QAccessible, QFontMetrics
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 from source_texts import source_texts
 from window_desk import WindowDesk, put_model
@@ -197,3 +197,29 @@ def test_a_fraction_is_written_and_read_with_the_comma_of_the_language(spoken: W
     field.commit()
 
     assert spoken.application.settings.value("appearance.scale") == 1.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spoken", ["en", "de", "ar"], indirect=True)
+@pytest.mark.parametrize("name", ["shortcuts", "palette", "personas"])
+def test_a_dialog_cuts_no_words_and_gives_the_keyboard_back(
+    spoken: WindowDesk, theme: Theme, name: str
+) -> None:
+    theme.set_scale(1.5)
+    spoken.window.resize(1_280, 720)
+    spoken.window.activateWindow()
+    before = spoken.window.chat.composer.edit
+    before.setFocus()
+    if name == "personas":
+        spoken.join.settings.new_persona()
+    else:
+        spoken.window.actions_by_name[name].trigger()
+    dialog = next(d for d in spoken.window.findChildren(QDialog) if d.isVisible())
+    settle(spoken)
+
+    widgets = [w for w in dialog.findChildren(QWidget) if w.isVisibleTo(dialog)]
+    assert "\n".join(f"{type(w).__name__} {words_of(w)!r}" for w in widgets if is_cut(w)) == ""
+
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    assert not dialog.isVisible()
+    assert spoken.window.focusWidget() is before
