@@ -112,6 +112,10 @@ def merge_backup(
                 merge_chats(work)
         except (KeyError, TypeError, sqlite3.Error) as error:
             raise _damaged(path, error) from error
+        except DamagedDatabaseError as error:
+            if str(backup.path) not in str(error):
+                raise  # the history itself
+            raise _damaged(path, error) from error
     return MergeReport(
         work.added["conversations"],
         work.added["messages"],

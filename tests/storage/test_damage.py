@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from inglenook.storage.backup import back_up
 from inglenook.storage.database import Database
 from inglenook.storage.documents import Documents
-from inglenook.storage.errors import DamagedDatabaseError
+from inglenook.storage.errors import BackupError, DamagedDatabaseError
+from inglenook.storage.merge import merge_backup
 from inglenook.storage.records import Document
 from inglenook.storage.search import Search
 from inglenook.storage.vectors import Vectors
@@ -58,6 +60,25 @@ def test_tables_that_are_not_those_of_the_schema_are_damage(
 
     with Database.open(path) as db, pytest.raises(DamagedDatabaseError, match="has not the tables"):
         use(db)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b"is_missing INTEGER", b"is_mussing INTEGER"), (b"deposits near", b"deposits\xff\xfeear")],
+)
+def test_a_backup_damaged_so_is_named_and_the_history_stays_as_it_is(
+    path: Path, tmp_path: Path, documents_of: Callable[[Database], AddDocument], old: bytes, new: bytes
+) -> None:
+    backup = tmp_path / "chats.backup"
+    with Database.open(tmp_path / "other" / "history.db") as other:
+        documents_of(other)(_TEXT)
+        back_up(other, backup)
+    damage(backup, old, new)
+
+    with Database.open(path) as db:
+        with pytest.raises(BackupError, match=r"'chats\.backup'.*is damaged"):
+            merge_backup(db, backup)
+        assert db.row("SELECT count(*) FROM documents") == (0,)
 
 
 def test_a_format_number_that_sqlite_does_not_know_is_damage(path: Path) -> None:
