@@ -174,7 +174,8 @@ class DocumentList(QWidget):
         self.add_button.setIconSize(QSize(px(16), px(16)))
         self.scope_button.setIcon(icon("more", self._theme.colours.muted))
         self.scope_button.setIconSize(QSize(px(16), px(16)))
-        self._heading.setContentsMargins(px(10), 0, px(10), 0)
+        # Margins are not mirrored by Qt; the buttons' side needs none.
+        self._heading.setContentsMargins(*((0, 0, px(10), 0) if self.isRightToLeft() else (px(10), 0, 0, 0)))
         self._empty.setContentsMargins(px(10), px(2), px(10), px(6))
         self.view.doItemsLayout()
 
