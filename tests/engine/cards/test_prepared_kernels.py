@@ -5,15 +5,12 @@ numbers are 1 or multiples of 16, which pointers are aligned, and its compile-ti
 """
 
 import importlib
-import importlib.util
 import random
 
+import interpreted_triton  # noqa: F401 - first, so that Triton interprets
 import pytest
 import torch
 from random_models import RandomModel, Steps, small_spec
-
-if importlib.util.find_spec("triton") is None:
-    pytest.skip("Triton is not installed here", allow_module_level=True)
 
 from inglenook.engine.cards.cuda_backend import CudaBackend
 from inglenook.engine.cards.cuda_model import CudaModel
@@ -34,14 +31,7 @@ class Recorder:
     """In a kernel's place: what it would be compiled for goes into `seen`."""
 
     def __init__(self, kernel, seen: set) -> None:
-        options = getattr(kernel, "kwargs", None)  # of a kernel that is to be interpreted
-        if options is None:
-            options = {
-                "do_not_specialize": [p.name for p in kernel.params if p.do_not_specialize],
-                "do_not_specialize_on_alignment": [
-                    p.name for p in kernel.params if p.do_not_specialize_on_alignment
-                ],
-            }
+        options = kernel.kwargs  # as of every kernel that is to be interpreted
         self.name, self._names, self._seen = kernel.__name__, kernel.arg_names, seen
         self._free = set(options.get("do_not_specialize") or ())
         self._unaligned = self._free | set(options.get("do_not_specialize_on_alignment") or ())
