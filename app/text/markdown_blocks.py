@@ -242,7 +242,8 @@ class StreamingMarkdown:
 
 
 def _closes(fence: str, line: str) -> bool:
-    indent = len(line) - len(line.lstrip(" "))
+    columns = line.expandtabs(4)
+    indent = len(columns) - len(columns.lstrip(" "))
     mark = line.strip(" \t")
     return indent < 4 and len(mark) >= len(fence) and mark == fence[0] * len(mark)
 

@@ -12,10 +12,12 @@ import sys
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, QPointF, QProcess, QRectF, QTimer, Signal
 from PySide6.QtGui import QPainterPath, QPainterPathStroker
+from shiboken6 import isValid
 
 from inglenook.app.text.maths_syntax import latex_of
 
@@ -59,6 +61,9 @@ class MathsDrawings(QObject):
         self._waiting: OrderedDict[tuple[str, bool], None] = OrderedDict()
         self._asked: tuple[str, bool] | None = None
         self._process: QProcess | None = None
+        self._alive: list[QProcess] = []
+        # A window may go without a word, from another page; a process that still runs must not be destroyed.
+        self.destroyed.connect(partial(_end, self._alive))
         self._num_deaths = 0
         self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
         self._patience.timeout.connect(self._end_process)
@@ -92,11 +97,8 @@ class MathsDrawings(QObject):
     def close(self) -> None:
         """End the process. Closing twice is fine."""
         self._waiting.clear()
-        process = self._process
         self._rest()
-        if process is not None:
-            # At once but on an overloaded computer; one that still runs must not be destroyed.
-            process.waitForFinished(_END_MS)
+        _end(self._alive)
 
     def _ask(self) -> None:
         if self._asked is not None or not self._waiting:
@@ -112,6 +114,7 @@ class MathsDrawings(QObject):
 
     def _start(self) -> QProcess:
         process = self._process = QProcess(self)
+        self._alive[:] = [*filter(isValid, self._alive), process]
         process.setProgram(self._command[0])
         process.setArguments(list(self._command[1:]))
         process.setStandardErrorFile(QProcess.nullDevice())
@@ -173,6 +176,13 @@ class MathsDrawings(QObject):
             self._waiting.clear()
         self._telling.start()
         self._ask()
+
+
+def _end(processes: list[QProcess]) -> None:
+    """Kill them and wait: at once but on an overloaded computer."""
+    for process in filter(isValid, processes):
+        process.kill()
+        process.waitForFinished(_END_MS)
 
 
 def _is_drawable(source: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from inglenook.app.text.markdown import is_allowed_link, render_markdown, render_plain
@@ -215,6 +215,7 @@ def test_a_streamed_text_is_shown_like_a_whole_one(pieces: list[str], data: st.D
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(PIECES.filter(lambda p: len(p) < 100), max_size=25))
+@example(["```py\n", "\t", "```\n", "# h\n"])  # four columns in, a fence ends nothing
 def test_cutting_into_blocks_reads_like_the_whole(pieces: list[str]) -> None:
     text = "".join(pieces)
     if "[" in text or "\r" in text:

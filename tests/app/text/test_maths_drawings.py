@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+import shiboken6
+from PySide6.QtCore import QObject
 from PySide6.QtGui import QImage, QTextCursor
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -142,6 +144,15 @@ def test_a_process_that_dies_again_and_again_is_not_started_for_ever(qtbot: QtBo
 
     assert not any(drawings.is_awaited(f"$x_{n}$", is_display=False) for n in range(8))
     drawings.close()
+
+
+def test_what_is_destroyed_without_being_closed_ends_its_process(qtbot: QtBot) -> None:
+    parent = QObject()
+    drawings = MathsDrawings(parent)
+    with qtbot.waitSignal(drawings.drawn, timeout=20_000):
+        drawings.get("$x$", is_display=False)
+
+    shiboken6.delete(parent)
 
 
 def test_a_program_that_is_not_there_leaves_formulas_as_text(qtbot: QtBot) -> None:
