@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-# Lone surrogates, the frame marks and the object mark of Qt's documents (U+FDD0, U+FDD1, U+FFFC).
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffc\ufffe\uffff]")
+# Overrides of direction, which show a text in another order than it has; lone surrogates, the frame marks and the object
+# mark of Qt's documents (U+FDD0, U+FDD1, U+FFFC).
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202d\u202e\ud800-\udfff\ufdd0-\ufdef\ufffc\ufffe\uffff]")
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\u2028\u2029]")
 _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffc\U000e0000-\U000e007f\ud800-\udfff]"

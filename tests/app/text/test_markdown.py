@@ -174,7 +174,8 @@ def test_deep_nesting_is_shown_as_typed_and_nothing_is_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    "character", ["\x00", "\x1b", "\ufdd0", "\ufdd1", "\ufffc", "\ud800", "\u2028", "\u2029", "\x0c"]
+    "character",
+    ["\x00", "\x1b", "\u202d", "\u202e", "\ufdd0", "\ufdd1", "\ufffc", "\ud800", "\u2028", "\u2029", "\x0c"],
 )
 def test_characters_that_a_document_would_misread_are_replaced(character: str) -> None:
     assert character not in displayable(f"a{character}b")
