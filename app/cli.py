@@ -14,7 +14,6 @@ import importlib
 import io
 import logging
 import os
-import resource
 import signal
 import sys
 from collections.abc import Sequence
@@ -69,11 +68,9 @@ def run(arguments: Sequence[str]) -> int:
     _prepare_streams()
     # What matters is told in a sentence; log lines would stand between the words of an answer.
     logging.getLogger("inglenook").addHandler(logging.NullHandler())
-    # Questions, answers and documents are in this memory: a crash must not leave them in a file.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     signal.signal(signal.SIGTERM, _terminate)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # under nohup it is ignored
-        signal.signal(signal.SIGHUP, _terminate)
+    if os.name == "posix":
+        _obey_posix()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
     try:
@@ -175,6 +172,16 @@ def _is_open(descriptor: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _obey_posix() -> None:
+    """What only POSIX has: no core file, and an end in order when the terminal is closed."""
+    import resource
+
+    # Questions, answers and documents are in this memory: a crash must not leave them in a file.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # under nohup it is ignored
+        signal.signal(signal.SIGHUP, _terminate)
 
 
 def _terminate(number: int, _frame: object) -> NoReturn:

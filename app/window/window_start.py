@@ -219,9 +219,10 @@ def _listen_for_signals(window: MainWindow) -> QObject:
     def note(_number: int, _frame: FrameType | None) -> None:
         return
 
-    endings = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup
-        endings.discard(signal.SIGHUP)
+    endings = {signal.SIGINT, signal.SIGTERM}
+    hang_up = getattr(signal, "SIGHUP", None)  # POSIX has it; under nohup it is ignored
+    if hang_up is not None and signal.getsignal(hang_up) is not signal.SIG_IGN:
+        endings.add(hang_up)
     for number in endings:
         signal.signal(number, note)
     notifier = QSocketNotifier(reading, QSocketNotifier.Type.Read, window)

@@ -41,11 +41,22 @@ p03_here() {
 
 facts() { ann "$python" -I /repo/acceptance/history_facts.py "$data/history.db" 2>/dev/null; }
 # end PID SIGNAL: end what a background `ann` runs, which is that shell's child, and give back its status. `unshare`
-# passes no signal on but its own death.
+# passes no signal on, and its child outlives it where it took on another user: KILL reaches all that it began.
 end() {
     [[ -n $1 ]] || return 0
-    pkill "-$2" -P "$1" 2>/dev/null
+    if [[ $2 == KILL ]]; then
+        kill -KILL $(below "$1") 2>/dev/null
+    else
+        pkill "-$2" -P "$1" 2>/dev/null
+    fi
     wait "$1" 2>/dev/null
+}
+below() {  # below PID: every process that it began, the latest first
+    local child
+    for child in $(pgrep -P "$1"); do
+        below "$child"
+        echo "$child"
+    done
 }
 # How many times longer than on an idle computer anything may take here.
 patience() { awk -v cores="$(nproc)" '{print 1 + int($1 / cores)}' /proc/loadavg; }
