@@ -211,10 +211,12 @@ make_run() {
     echo "$version" >"$folder/VERSION"
     chmod 755 "$folder/install" "$folder/uninstall"
     settle "$folder"
-    makeself --quiet --tar-quietly --xz --complevel "$level" --threads 1 --nomd5 --nocrc --sha256 --nox11 --nochown \
-        --packaging-date "$(date -R -d "@$SOURCE_DATE_EPOCH")" --tar-format gnu \
+    # Its command stands in the header of the file: no path of this build may.
+    (cd "$work" && makeself --quiet --tar-quietly --xz --complevel "$level" --threads 1 --nomd5 --nocrc --sha256 --nox11 \
+        --nochown --packaging-date "$(date -R -d "@$SOURCE_DATE_EPOCH")" --tar-format gnu \
         --tar-extra "--sort=name --owner=0 --group=0 --numeric-owner --mtime=@$SOURCE_DATE_EPOCH" \
-        "$folder" "$file" "Inglenook $version" ./install
+        run "$(basename "$file")" "Inglenook $version" ./install)
+    mv "$work/$(basename "$file")" "$file"
     say "$(basename "$file"): $(($(stat -c %s "$file") / 1000000)) MB"
 }
 
