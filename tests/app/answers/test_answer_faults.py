@@ -6,32 +6,15 @@ parsing stand in tests/storage/parsing, of changing the encoder in tests/app/doc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from document_shelf import Shelf
 
 from inglenook.app.answers.citations import attach
 from inglenook.app.answers.turns import Ending, begin_turn, end_turn, open_conversation
-from inglenook.storage.parsing.client import ParserClient
 from inglenook.storage.records import NewSource
 
 FILLER = "Nothing of note is said on this page about anything that a person would ask for. " * 12
 HERON = "The grey heron of Quorvale stands on one leg for 41 minutes."
-
-
-@pytest.fixture(scope="module")
-def parser() -> Iterator[ParserClient]:
-    with ParserClient() as client:
-        yield client
-
-
-@pytest.fixture
-def shelf(tmp_path: Path, parser: ParserClient) -> Iterator[Shelf]:
-    shelf = Shelf(tmp_path, parser)
-    yield shelf
-    shelf.db.close()
 
 
 @pytest.mark.parametrize(

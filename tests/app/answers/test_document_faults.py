@@ -5,7 +5,6 @@ Files go through the real parser into a real database; the passages for a questi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,24 +18,10 @@ from inglenook.app.answers.citations import attach, shown_citations
 from inglenook.app.answers.turns import Ending, begin_turn, end_turn
 from inglenook.storage.errors import InvalidValueError
 from inglenook.storage.forget import forget_documents
-from inglenook.storage.parsing.client import ParserClient
 from inglenook.storage.parsing.errors import ParsingError
 from inglenook.storage.search import Search
 from inglenook.storage.sources import Sources
 from inglenook.storage.vectors import Vectors
-
-
-@pytest.fixture(scope="module")
-def parser() -> Iterator[ParserClient]:
-    with ParserClient() as client:
-        yield client
-
-
-@pytest.fixture
-def shelf(tmp_path: Path, parser: ParserClient) -> Iterator[Shelf]:
-    shelf = Shelf(tmp_path, parser)
-    yield shelf
-    shelf.db.close()
 
 
 def test_rag1_rag3_b14_deleted_document_is_neither_found_nor_cited_nor_left_in_the_file(shelf: Shelf) -> None:
