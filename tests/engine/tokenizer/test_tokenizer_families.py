@@ -215,4 +215,9 @@ def test_a_swapped_name_is_refused_with_what_contradicts_it(
     ],
 )
 def test_a_name_that_fits_its_vocabulary_is_taken(numbers: list[str], pre: str) -> None:
-    Tokenizer.from_gguf(_vocabulary(numbers, pre)).close()
+    tokenizer = Tokenizer.from_gguf(_vocabulary(numbers, pre))
+    ids = tokenizer.encode_text("07").token_ids
+    read = b"".join(map(tokenizer.token_bytes, ids))
+    tokenizer.close()
+
+    assert read == b"07"
